@@ -1,0 +1,4 @@
+"""Turns run records and a baseline into a verdict. No I/O.
+
+May import: ``records``, ``ports``, ``errors``, ``analysis``.
+"""

@@ -1,0 +1,4 @@
+"""Fresh worker processes, each measuring one item.
+
+May import: ``records``, ``ports``, ``errors``, ``analysis``.
+"""
