@@ -1,4 +1,4 @@
 """Probes: one file each, everything that looks at the machine or attaches to a process.
 
-May import: ``records``, ``ports``, ``errors``, ``analysis``; torch and pynvml only inside functions.
+May import: ``records``, ``ports``, ``errors``, ``analysis``; torch and pynvml inside functions.
 """

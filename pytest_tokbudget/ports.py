@@ -1,0 +1,92 @@
+"""The Protocols between the rooms. Concrete classes meet them only in ``entry/wiring.py``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+from .records.base import Unavailable
+from .records.baseline import Baseline, RefreshEntry, StoredSession
+from .records.launch import WorkerOutcome, WorkerSpec
+from .records.machine import MachineClass
+from .records.result import RunResult
+from .records.workload import Workload
+
+
+class Clock(Protocol):
+    """Time as the package reads it."""
+
+    def monotonic_ns(self) -> int:
+        """Nanoseconds that never go back."""
+        ...
+
+    def unix_ns(self) -> int:
+        """Nanoseconds since the epoch."""
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """Let ``seconds`` pass."""
+        ...
+
+
+class Devices(Protocol):
+    """The devices a workload uses, as far as measuring must touch them."""
+
+    def used(self) -> list[str]:
+        """Names of the accelerator devices this process has used so far; empty on a CPU."""
+        ...
+
+    def synchronize(self, device: str | None = None) -> None:
+        """Wait for all work queued on ``device``, or on every used device."""
+        ...
+
+    def reserved_bytes(self) -> int:
+        """Device memory reserved by the allocators so far, summed; 0 on a CPU."""
+        ...
+
+
+class Launcher(Protocol):
+    """Runs one session in a fresh process."""
+
+    def run(self, spec: WorkerSpec) -> WorkerOutcome:
+        """Start a worker, wait for it, and return how it ended; never raises for a dead worker."""
+        ...
+
+
+class BaselineStore(Protocol):
+    """Baselines of one directory. Updates are queued and written once, by ``flush``."""
+
+    def load(self, workload: Workload, machine: MachineClass) -> Baseline | Unavailable:
+        """Return the baseline; else ``Unavailable``, saying where it looked and what exists there.
+
+        Raises ``StoreError`` for a file that exists and cannot be used.
+        """
+        ...
+
+    def replace_anchor(
+        self,
+        workload: Workload,
+        machine: MachineClass,
+        sessions: list[StoredSession],
+        entry: RefreshEntry,
+    ) -> None:
+        """Queue a new anchor."""
+        ...
+
+    def append(
+        self, workload: Workload, machine: MachineClass, sessions: list[StoredSession]
+    ) -> None:
+        """Queue sessions for the spread of an existing baseline."""
+        ...
+
+    def flush(self) -> list[Path]:
+        """Write everything queued, each file atomically; return the files written."""
+        ...
+
+
+class Renderer(Protocol):
+    """One output format."""
+
+    def render(self, result: RunResult) -> str:
+        """Return the text of ``result`` in this format."""
+        ...

@@ -1,0 +1,61 @@
+"""What is stored of accepted sessions."""
+
+from __future__ import annotations
+
+from .base import SCHEMA, Record
+from .machine import MachineClass, Software
+from .workload import Workload
+
+
+class StoredSession(Record, frozen=True, kw_only=True):
+    """One accepted session. ``job`` tells invocations apart; ``unix_s`` is when it was measured."""
+
+    tok_s: float
+    steps: int
+    seconds: float
+    warmup_steps: int
+    warmup_seconds: float
+    job: str
+    commit: str | None
+    host_hash: str
+    unix_s: int
+    software: Software
+
+
+class Spread(Record, frozen=True, kw_only=True):
+    """What earlier refreshes taught about the spread: a variance of log tok/s, its degrees of
+    freedom and the number of jobs it rests on."""
+
+    variance: float
+    degrees: float
+    jobs: int = 1
+
+
+class RefreshEntry(Record, frozen=True, kw_only=True):
+    """One line of the refresh log. Rates in tok/s; ``change_ci_pct`` is the 99 % interval."""
+
+    date: str
+    commit: str | None
+    reason: str
+    old_tok_s: float | None = None
+    new_tok_s: float
+    change_pct: float | None = None
+    change_ci_pct: tuple[float, float] | None = None
+
+
+class Baseline(Record, frozen=True, kw_only=True):
+    """Accepted sessions of one workload on one machine class.
+
+    ``anchor`` are the sessions of the last refresh and alone give the mean; ``appended`` are fit
+    sessions of accepted commits since, which only widen what is known of the spread; ``learned`` is
+    what earlier anchors taught about the spread.
+    """
+
+    schema: int = SCHEMA
+    workload: Workload
+    machine_class: MachineClass
+    token_kind: str
+    anchor: list[StoredSession]
+    appended: list[StoredSession] = []
+    learned: Spread | None = None
+    log: list[RefreshEntry]

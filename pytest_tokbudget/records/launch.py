@@ -1,0 +1,67 @@
+"""What the controller asks of a worker, and what comes back."""
+
+from __future__ import annotations
+
+from .base import Record
+from .run import RunRecord
+
+
+class WorkerSpec(Record, frozen=True, kw_only=True):
+    """Everything a worker needs, written to a file whose path stands in one environment variable.
+
+    ``args``, ``cwd``, ``sys_path`` and ``argv`` are the controller's own. ``result_path`` is where
+    the worker leaves its ``WorkerResult``, ``progress_path`` the memory-mapped progress block
+    (``launching/progress.py``).
+    """
+
+    nodeid: str
+    args: list[str]
+    argv: list[str]
+    cwd: str
+    rootdir: str
+    sys_path: list[str]
+    result_path: str
+    progress_path: str
+    session_index: int
+    job: str
+
+
+class CapturedSection(Record, frozen=True, kw_only=True):
+    """One captured section of the worker's report: ``("Captured stdout call", text)``."""
+
+    title: str
+    text: str
+
+
+class WorkerResult(Record, frozen=True, kw_only=True):
+    """How the item ended inside the worker.
+
+    ``status`` is ``passed``, ``failed``, ``skipped`` or ``xfailed`` (an imperative
+    ``pytest.xfail``). ``when`` is the phase that decided it. ``exception_mro`` are the qualified
+    class names of the exception, nearest first, so that ``xfail(raises=…)`` can be honoured.
+    ``run`` is ``None`` unless a measurement was completed.
+    """
+
+    status: str
+    when: str = "call"
+    reason: str = ""
+    longrepr: str = ""
+    exception_mro: list[str] = []
+    sections: list[CapturedSection] = []
+    duration_s: float = 0.0
+    requested: bool = True
+    run: RunRecord | None = None
+
+
+class WorkerOutcome(Record, frozen=True, kw_only=True):
+    """What the launcher returns for one session.
+
+    ``result`` is ``None`` when the process died, hung or never got to the item; ``failure`` then is
+    the whole explanation (exit status, last step, stacks of all threads).
+    """
+
+    result: WorkerResult | None
+    failure: str = ""
+    exit_status: int | None = None
+    log_tail: str = ""
+    wall_s: float = 0.0

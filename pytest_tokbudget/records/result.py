@@ -1,0 +1,119 @@
+"""``run.json``: the stable machine-readable contract. Names and units are fixed.
+
+Values not known are ``null``, with the reason under ``unavailable``.
+"""
+
+from __future__ import annotations
+
+from .base import SCHEMA, Record
+from .machine import MachineRecord
+from .workload import JsonValue
+
+
+class StepMs(Record, frozen=True, kw_only=True):
+    """Percentiles of step time, in ms."""
+
+    p50: float
+    p95: float
+    max: float
+
+
+class DeviceResult(Record, frozen=True, kw_only=True):
+    """One device. ``ledger`` maps cause → ms per step and sums to the step."""
+
+    uuid: str | None
+    name: str
+    busy_ms_per_step: float | None = None
+    idle_pct: float | None = None
+    ledger: dict[str, float] | None = None
+
+
+class ThreadResult(Record, frozen=True, kw_only=True):
+    """One thread of the measured process; ``cpu_pct`` of one core."""
+
+    name: str
+    tid: int
+    role: str | None = None
+    cpu_pct: float | None = None
+
+
+class FrameResult(Record, frozen=True, kw_only=True):
+    """One hot frame; ``share`` of all samples, 0 … 1."""
+
+    function: str
+    file: str
+    line: int
+    share: float
+    samples: int
+    threads: list[str]
+
+
+class QueueResult(Record, frozen=True, kw_only=True):
+    """One queue. Blocked seconds on both sides; ``occupancy`` is time share by depth."""
+
+    name: str
+    capacity: int | None
+    put_blocked_s: float
+    get_blocked_s: float
+    puts: int
+    gets: int
+    mean_depth: float | None
+    occupancy: dict[str, float] | None = None
+    low_water: int | None = None
+    low_water_dips: int | None = None
+
+
+class Finding(Record, frozen=True, kw_only=True):
+    """One ranked, grounded statement. Milliseconds per step, positive delta is slower."""
+
+    cause: str
+    device: str | None = None
+    thread: str | None = None
+    file: str | None = None
+    line: int | None = None
+    ms_per_step: float | None = None
+    baseline_ms_per_step: float | None = None
+    delta_ms_per_step: float | None = None
+    samples: int | None = None
+
+
+class TestResult(Record, frozen=True, kw_only=True):
+    """One measured test. ``outcome`` is a verdict name, or ``"FAILED"``/``"SKIPPED"`` when the body
+    did not get to a verdict."""
+
+    __test__ = False
+
+    nodeid: str
+    outcome: str
+    reason: str
+    tok_s: float | None = None
+    token_kind: str | None = None
+    token_scope: str | None = None
+    baseline_tok_s: float | None = None
+    change_pct: float | None = None
+    ci_pct: tuple[float, float] | None = None
+    mde_pct: float | None = None
+    tolerance_pct: float | None = None
+    floor_tok_s: float | None = None
+    sessions: list[dict[str, JsonValue]] | None = None
+    steps: int | None = None
+    warmup_steps: int | None = None
+    step_ms: StepMs | None = None
+    devices: list[DeviceResult] | None = None
+    threads: list[ThreadResult] | None = None
+    hot_frames: list[FrameResult] | None = None
+    queues: list[QueueResult] | None = None
+    counters: dict[str, float] | None = None
+    findings: list[Finding] | None = None
+    perturbation: dict[str, float] | None = None
+    unavailable: dict[str, str] = {}
+
+
+class RunResult(Record, frozen=True, kw_only=True):
+    """The whole of ``run.json``. ``created`` is ISO 8601 in UTC."""
+
+    schema: int = SCHEMA
+    created: str
+    commit: str | None
+    machine: MachineRecord | None
+    tests: list[TestResult]

@@ -1,0 +1,61 @@
+"""The run record: all that one session measured, kept raw, so that it can be judged again."""
+
+from __future__ import annotations
+
+from .base import SCHEMA, Record
+from .budget import Budget
+from .machine import MachineRecord
+from .marks import GaugeSeries, MarkSeries, QueueSeries, SpanSeries
+from .workload import Workload
+
+
+class WarmUp(Record, frozen=True, kw_only=True):
+    """What happened before the timing pass. ``steady`` is false when no steady state was found."""
+
+    steps: int
+    seconds: float
+    steady: bool
+    reason: str = ""
+
+
+class Pass(Record, frozen=True, kw_only=True):
+    """A stretch of steps run with one instrument setting, in monotonic ns.
+
+    ``kind`` is ``"timing"`` or ``"evidence"``; ``tokens`` sums the counted marks by kind; ``tok_s``
+    is of the gate's kind.
+    """
+
+    kind: str
+    start_ns: int
+    end_ns: int
+    steps: int
+    tokens: dict[str, int]
+    tok_s: float
+
+
+class RunRecord(Record, frozen=True, kw_only=True):
+    """One session. Times are monotonic ns; ``unix_offset_ns`` added gives Unix time.
+
+    ``devices`` are the devices the workload used (``"cuda:0"``, ``"cpu"``, or any name the author
+    gave its workers). ``unavailable`` maps what is missing to the reason.
+    """
+
+    schema: int = SCHEMA
+    workload: Workload
+    budget: Budget
+    machine: MachineRecord
+    unix_offset_ns: int
+    pid: int
+    devices: list[str]
+    warmup: WarmUp
+    passes: list[Pass]
+    marks: list[MarkSeries]
+    spans: list[SpanSeries] = []
+    queues: list[QueueSeries] = []
+    gauges: list[GaugeSeries] = []
+    unavailable: dict[str, str] = {}
+
+    @property
+    def timing(self) -> Pass:
+        """The timing pass: the only one that judges tok/s."""
+        return next(one for one in self.passes if one.kind == "timing")
