@@ -3,7 +3,7 @@
 ::
 
     TokbudgetError
-    ├── UsageError               an option, marker or call is wrong: names it, its value, what is right
+    ├── UsageError               an option, marker or call is wrong: says which, and what is right
     │   └── QuantityError        a rate, percentage or size that cannot be read
     ├── MeasureError             the measurement itself failed; no number exists
     │   ├── StepError            a step returned something that is no token count, or never ended

@@ -44,9 +44,9 @@ class Verdict(Record, frozen=True, kw_only=True):
 
     Percentages are of tok/s, negative is slower: ``change_pct`` −5.0 means 5 % fewer tokens a
     second than the anchor; ``ci_pct`` is its 99 % interval ``(low, high)``; ``mde_pct`` the
-    smallest slow-down (positive) that these sessions would have shown as REGRESSED. ``None`` where there is
-    no such number, and then ``sentences`` say why. ``wants_more`` is true when the judge asks for
-    another session before it answers; the outcome then is what it would be without one.
+    smallest slow-down (positive) that these sessions would have shown as REGRESSED. ``None`` where
+    there is no such number, and then ``sentences`` say why. ``wants_more`` is true when the judge
+    asks for another session before it answers; the outcome then is what it would be without one.
     """
 
     outcome: Outcome
