@@ -10,7 +10,8 @@ class MarkSeries(Record, frozen=True, kw_only=True):
 
     ``times_ns[i]`` is when step ``i`` ended; ``tokens[kind][i]`` is what it consumed (an empty dict
     for a worker that counts nothing). ``window`` is the worker's part of the timing pass as mark
-    indices ``(first, last)``: tokens of marks ``first+1 … last`` were consumed between the two, and
+    indices ``(first, last)``: tokens of marks ``first+1 … last`` were consumed between the two
+    (``first`` is −1 when the window began before the first mark), and
     ``window_ns`` are the two moments (after the device's synchronization on CUDA, so they may be
     later than the marks). Both are ``None`` for a worker outside the timing pass.
     """
@@ -41,7 +42,9 @@ class QueueSeries(Record, frozen=True, kw_only=True):
 
     ``sequence[i]`` numbers the items in the order the queue accepted (``put``) or handed out
     (``get``) them; a get of item ``n`` cannot end before the put of item ``n`` ended.
-    ``depth[i]`` is the number of items inside right after the call.
+    A call that waited and gave up (a time-out) has the number −1: its blocked time counts, no item
+    moved. ``depth[i]`` is the number of items inside right after the call (−1: the queue cannot
+    say).
     """
 
     queue: str
