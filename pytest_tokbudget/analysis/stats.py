@@ -8,6 +8,7 @@ from math import expm1, sqrt
 import numpy as np
 
 from pytest_tokbudget.records.baseline import Baseline, Spread
+
 from .spread import (
     LEARNED_DEGREES,
     about_mean,

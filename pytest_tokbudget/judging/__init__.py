@@ -2,3 +2,7 @@
 
 May import: ``records``, ``ports``, ``errors``, ``analysis``.
 """
+
+from .judge import judge
+
+__all__ = ["judge"]
