@@ -21,7 +21,8 @@ _CALLS: tuple[tuple[re.Pattern[str], ApiKind], ...] = tuple(
     for pattern, kind in (
         (r"GraphLaunch", ApiKind.GRAPH_LAUNCH),
         (r"(Begin|End)Capture", ApiKind.CAPTURE),
-        (r"Launch(Cooperative)?(Kernel|HostFunc)|ModuleLaunch|cuLaunch", ApiKind.LAUNCH),
+        (r"HostFunc", ApiKind.OTHER),
+        (r"Launch(Cooperative)?Kernel|cuLaunch", ApiKind.LAUNCH),
         (r"StreamWaitEvent", ApiKind.WAIT_EVENT),
         (r"Synchronize", ApiKind.SYNC),
         (r"Memcpy", ApiKind.COPY),
