@@ -1,0 +1,153 @@
+"""Every wrong option or marker: exit 4, the message names it, nothing is written."""
+
+from __future__ import annotations
+
+import pytest
+
+from .conftest import Project
+
+USAGE_ERRORS = [
+    (("--tokbudget-refresh", ""), "say why"),
+    (("--tokbudget-refresh", "   "), "say why"),
+    (("--tokbudget-refresh", "test_it.py"), "test_it.py"),
+    (("--tokbudget-refresh", "test_it.py::test_step"), "test_it.py::test_step"),
+    (("--tokbudget-refresh", "tests/"), "tests/"),
+    (("--tokbudget", "--tokbudget-sessions", "0"), "'0'"),
+    (("--tokbudget", "--tokbudget-sessions", "3:1"), "3:1"),
+    (("--tokbudget", "--tokbudget-sessions", "many"), "many"),
+    (("--tokbudget", "--tokbudget-missing", "ignore"), "ignore"),
+    (("--tokbudget", "--tokbudget-inconclusive", "pass"), "pass"),
+    (("--tokbudget-refresh", "why", "--tokbudget-append"), "append"),
+    (("--tokbudget-refresh", "why", "--tokbudget-missing", "record"), "missing"),
+    (("--tokbudget-refresh", "why", "--tokbudget-inprocess"), "inprocess"),
+    (("--tokbudget-refresh", "why", "--tokbudget-sessions", "2"), "at least 3"),
+    (("--tokbudget", "-n", "2"), "-n 0"),
+    (("--tokbudget", "--reruns", "2"), "reruns"),
+    (("--tokbudget", "--force-reruns", "2"), "reruns"),
+    (("--tokbudget", "--tokbudget-baselines", "pytest.ini"), "pytest.ini"),
+]
+
+
+@pytest.mark.parametrize(("args", "expected"), USAGE_ERRORS, ids=lambda value: str(value)[:60])
+def test_a_wrong_option_is_a_usage_error(
+    project: Project, args: tuple[str, ...], expected: str
+) -> None:
+    (project.pytester.path / "tests").mkdir()
+
+    result = project.run(*args)
+
+    assert result.ret == 4, result.stdout.str() + result.stderr.str()
+    assert expected in result.stderr.str() + result.stdout.str()
+    assert not project.baseline_files
+
+
+@pytest.mark.parametrize(
+    ("marker", "expected"),
+    [
+        ("step=3", "step"),
+        ("steps=0", "steps"),
+        ("steps=2.5", "2.5"),
+        ("steps=True", "True"),
+        ("warmup=-1", "-1"),
+        ("tokens=0", "tokens"),
+        ("tolerance='lots'", "lots"),
+        ("tolerance='150%'", "150%"),
+        ("tolerance=None", "floor"),
+        ("floor='14.5X tok/s'", "14.5X"),
+        ("floor=-1", "-1"),
+        ("token_kind='words'", "words"),
+        ("sessions='3:2'", "3:2"),
+        ("workload=[1]", "workload"),
+        ("workload={'a': object()}", "JSON"),
+        ("200", "keywords only"),
+    ],
+)
+def test_a_wrong_marker_names_test_and_value(
+    bare_project: Project, marker: str, expected: str
+) -> None:
+    bare_project.write(
+        "test_it.py",
+        "import pytest\n"
+        f"@pytest.mark.tokbudget({marker})\n"
+        "def test_step(tokbudget): tokbudget(lambda: 1)\n",
+    )
+
+    result = bare_project.run("--tokbudget")
+
+    assert result.ret == 4, result.stdout.str()
+    text = result.stderr.str() + result.stdout.str()
+    assert "test_it.py::test_step" in text
+    assert expected in text
+
+
+def test_a_marker_without_the_fixture_is_a_usage_error(bare_project: Project) -> None:
+    bare_project.write(
+        "test_it.py", "import pytest\n@pytest.mark.tokbudget(steps=3)\ndef test_step(): pass\n"
+    )
+
+    result = bare_project.run("--tokbudget")
+
+    assert result.ret == 4
+    assert "does not request" in result.stderr.str() + result.stdout.str()
+
+
+def test_a_selection_of_nothing_exits_5(project: Project) -> None:
+    assert project.run("--tokbudget", "-k", "nothing_like_this").ret == 5
+
+
+def test_a_run_that_measured_nothing_exits_5(bare_project: Project) -> None:
+    bare_project.write("test_it.py", "def test_plain(): pass\n")
+
+    result = bare_project.run("--tokbudget")
+
+    assert result.ret == 5
+    result.stdout.fnmatch_lines(["*nothing was measured*"])
+
+
+@pytest.mark.parametrize(
+    ("damage", "expected"),
+    [
+        (lambda text: text[: len(text) // 2], "baselines"),
+        (lambda text: text.replace('"schema": 1', '"schema": 99'), "newer"),
+        (lambda text: text.replace("test_step", "test_other"), "test_other"),
+    ],
+    ids=["truncated", "newer", "another-test"],
+)
+def test_a_bad_baseline_file_fails_the_test_and_stays(
+    project: Project, damage: object, expected: str
+) -> None:
+    assert callable(damage)
+    project.refresh()
+    (path,) = project.baseline_files
+    path.write_text(damage(path.read_text()))
+    before = path.read_bytes()
+
+    result = project.run("--tokbudget")
+
+    assert result.ret == 1, result.stdout.str()
+    assert expected in result.stdout.str()
+    assert path.read_bytes() == before
+
+
+def test_a_baseline_directory_that_cannot_be_written(project: Project) -> None:
+    project.write("blocked", "")
+
+    result = project.run("--tokbudget-refresh", "why", "--tokbudget-baselines", "blocked/inside")
+
+    assert result.ret == 4
+    assert "blocked" in result.stderr.str() + result.stdout.str()
+
+
+def test_objects_as_parameters_need_ids(bare_project: Project) -> None:
+    bare_project.write(
+        "test_it.py",
+        "import pytest\n"
+        "@pytest.mark.parametrize('cfg', [object(), object()])\n"
+        "@pytest.mark.tokbudget(steps=5, warmup=1)\n"
+        "def test_step(tokbudget, cfg): tokbudget(lambda: 1)\n",
+    )
+
+    result = bare_project.run("--tokbudget")
+
+    assert result.ret != 0
+    assert "ids=" in result.stdout.str() + result.stderr.str()

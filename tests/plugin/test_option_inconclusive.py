@@ -1,0 +1,63 @@
+"""``--tokbudget-inconclusive``: command line, ini, both; exit status 75."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from .conftest import Project
+
+NOISY = (
+    "import os, time, pytest\n"
+    "MS = float(os.environ['MS'])\n"
+    "def step():\n"
+    "    time.sleep(MS / 1000)\n"
+    "    return 1000\n"
+    "@pytest.mark.tokbudget(steps=8, warmup=1, tolerance='5%')\n"
+    "def test_step(tokbudget): tokbudget(step)\n"
+)
+
+
+@pytest.fixture
+def noisy(bare_project: Project) -> Project:
+    """A project whose stored sessions differ so much that nothing can be decided."""
+    import json
+
+    bare_project.write("test_it.py", NOISY)
+    stored = bare_project.run("--tokbudget-refresh=x", "--tokbudget-sessions=3", MS="5")
+    assert stored.ret == 0, stored.stdout.str()
+    (path,) = bare_project.baseline_files
+    data = json.loads(path.read_text())
+    for session, share in zip(data["anchor"], (0.5, 1.0, 1.6)):
+        session["tok_s"] *= share
+    path.write_text(json.dumps(data))
+    return bare_project
+
+
+@pytest.mark.parametrize(
+    ("lines", "args", "status"),
+    [
+        ("", (), 75),
+        ("", ("--tokbudget-inconclusive=warn",), 0),
+        ("tokbudget_inconclusive = warn", (), 0),
+        ("tokbudget_inconclusive = warn", ("--tokbudget-inconclusive=fail",), 75),
+    ],
+)
+def test_noise_larger_than_the_tolerance(
+    noisy: Project, ini: Callable[[str], None], lines: str, args: tuple[str, ...], status: int
+) -> None:
+    ini(lines)
+
+    result = noisy.run("--tokbudget", *args, MS="5")
+
+    assert result.ret == status, result.stdout.str()
+    assert noisy.only_test["outcome"] == "INCONCLUSIVE"
+    assert len(noisy.only_test["sessions"]) == 3
+    result.stdout.fnmatch_lines(["*INCONCLUSIVE*"])
+
+
+def test_another_failure_wins_over_75(noisy: Project) -> None:
+    noisy.write("test_other.py", "def test_plain(): assert False\n")
+
+    assert noisy.run("--tokbudget", MS="5").ret == 1

@@ -1,0 +1,84 @@
+"""``--tokbudget-refresh``: the anchor moves, with a reason, all tests interleaved."""
+
+from __future__ import annotations
+
+import subprocess
+
+from .conftest import Project
+
+TWO = (
+    "import os, pytest\n"
+    "from steps import step\n"
+    "def log(name):\n"
+    "    with open('order', 'a') as file: print(name, file=file)\n"
+    "@pytest.mark.tokbudget(steps=10, warmup=1, tolerance='40%')\n"
+    "def test_a(tokbudget):\n"
+    "    log('a'); tokbudget(step)\n"
+    "@pytest.mark.tokbudget(steps=10, warmup=1, tolerance='40%')\n"
+    "def test_b(tokbudget):\n"
+    "    log('b'); tokbudget(step)\n"
+    "    assert 'BROKEN' not in os.environ\n"
+)
+
+
+def test_the_log_tells_old_and_new(project: Project) -> None:
+    project.refresh("first")
+    result = project.run(
+        "--tokbudget-refresh", "twice the depth", "--tokbudget-sessions=3", slower=3
+    )
+
+    assert result.ret == 0, result.stdout.str()
+    first, second = project.baseline["log"]
+    assert (first["reason"], second["reason"]) == ("first", "twice the depth")
+    assert second["old_tok_s"] > second["new_tok_s"]
+    assert second["change_pct"] < -40
+    assert len(second["change_ci_pct"]) == 2
+
+
+def test_five_sessions_by_default_interleaved(bare_project: Project) -> None:
+    bare_project.write("test_it.py", TWO)
+
+    result = bare_project.run("--tokbudget-refresh", "why")
+
+    assert result.ret == 0, result.stdout.str()
+    order = (bare_project.pytester.path / "order").read_text().split()
+    assert order[:10] == ["a", "b"] * 5
+    assert len(bare_project.baseline_files) == 2
+
+
+def test_a_failed_test_writes_nothing_and_the_other_is_stored(bare_project: Project) -> None:
+    bare_project.write("test_it.py", TWO)
+
+    result = bare_project.run("--tokbudget-refresh", "why", "--tokbudget-sessions=3", BROKEN="1")
+
+    result.assert_outcomes(passed=1, failed=1)
+    (path,) = bare_project.baseline_files
+    assert "test-a" in path.name
+
+
+def test_uncommitted_changes_are_refused_unless_allowed(project: Project) -> None:
+    def git(*args: str) -> None:
+        who = ("-c", "user.name=t", "-c", "user.email=t@example.org")
+        subprocess.run(
+            ["git", *who, *args], cwd=project.pytester.path, check=True, capture_output=True
+        )
+
+    git("init")
+    git("add", ".")
+    git("commit", "-m", "all")
+    clean = project.run("--tokbudget-refresh=clean", "--tokbudget-sessions=3")
+    assert clean.ret == 0, clean.stdout.str()
+    again = project.run("--tokbudget-refresh=again", "--tokbudget-sessions=3")
+    assert again.ret == 0, "a moved baseline is no change of the code: " + again.stdout.str()
+    project.write("steps.py", (project.pytester.path / "steps.py").read_text() + "\n# changed\n")
+    before = project.baseline_files[0].read_bytes()
+
+    refused = project.run("--tokbudget-refresh=dirty", "--tokbudget-sessions=3")
+
+    assert refused.ret == 1
+    refused.stdout.fnmatch_lines(["*steps.py*"])
+    assert project.baseline_files[0].read_bytes() == before
+    allowed = project.run(
+        "--tokbudget-refresh=dirty", "--tokbudget-sessions=3", "--tokbudget-allow-dirty"
+    )
+    assert allowed.ret == 0, allowed.stdout.str()
