@@ -1,0 +1,124 @@
+"""What one worker recorded, kept as plain lists that only ever grow by single appends.
+
+A single ``list.append`` is atomic: marks need no lock, a series is whole at any moment, and an
+exception or a collection in between cannot tear it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TypeAlias
+
+from ..records.marks import MarkSeries, QueueSeries, SpanSeries
+from .tokens import by_kind
+
+QueueCall: TypeAlias = "tuple[int, int, int, int]"
+"""Start ns, end ns, sequence number (−1: gave up), depth after the call."""
+
+
+class Stream:
+    """The marks, spans and queue calls of one worker.
+
+    ``counts`` says whether its marks are counting ones. ``hook``, when set, is called after the
+    worker's next marks, in its own thread, with this stream and the time of the mark. ``quiet``
+    counts the calls it is waiting in (a queue, a declared wait): inside one it runs no code of its
+    own. ``alive`` is false once the worker left.
+    """
+
+    __slots__ = (
+        "alive",
+        "counts",
+        "declared",
+        "device",
+        "error",
+        "hook",
+        "marks",
+        "name",
+        "native_id",
+        "queues",
+        "quiet",
+        "role",
+        "spans",
+        "thread",
+        "window",
+        "window_ns",
+    )
+
+    def __init__(self, name: str, role: str | None, device: str | None, declared: bool) -> None:
+        self.name, self.role, self.device = name, role, device
+        self.declared = self.counts = declared
+        self.adopt_thread()
+        self.marks: list[tuple[int, object]] = []
+        self.spans: dict[tuple[str, str], list[tuple[int, int]]] = {}
+        self.queues: dict[tuple[str, str], list[QueueCall]] = {}
+        self.hook: Callable[[Stream, int], None] | None = None
+        self.quiet = 0
+        self.alive = True
+        self.error: BaseException | None = None
+        self.window: tuple[int, int] | None = None
+        self.window_ns: tuple[int, int] | None = None
+
+    def adopt_thread(self) -> None:
+        """Belong to the calling thread from now on."""
+        self.thread = threading.get_ident()
+        self.native_id = threading.get_native_id()
+        self.alive = True
+
+    def mark_series(self, kind: str, constant: int | None) -> MarkSeries:
+        """Return the marks; bare counts are of ``kind``, marks without one ``constant`` tokens."""
+        # Two threads that mark under one name may append out of order by a switch between the two.
+        marks = sorted(self.marks, key=_time_of)
+        constant = constant if self.counts else None
+        counts = [by_kind(tokens, kind, constant) for _, tokens in marks]
+        kinds = sorted({name for each in counts for name in each})
+        return MarkSeries(
+            worker=self.name,
+            role=self.role,
+            device=self.device,
+            native_id=self.native_id,
+            counts=self.counts,
+            times_ns=[time_ns for time_ns, _ in marks],
+            tokens={name: [each.get(name, 0) for each in counts] for name in kinds},
+            window=self.window,
+            window_ns=self.window_ns,
+        )
+
+    def span_series(self) -> list[SpanSeries]:
+        """Return the declared waits and stages."""
+        return [
+            SpanSeries(
+                kind=kind,
+                name=name,
+                worker=self.name,
+                start_ns=[start for start, _ in spans],
+                end_ns=[end for _, end in spans],
+            )
+            for (kind, name), spans in list(self.spans.items())
+        ]
+
+    def queue_series(self, limits: dict[str, tuple[int | None, int | None]]) -> list[QueueSeries]:
+        """Return the queue calls; ``limits`` are capacity and low-water mark by queue name."""
+        found = []
+        for (queue, side), calls in list(self.queues.items()):
+            capacity, low_water = limits[queue]
+            whole = list(calls)
+            start, end, sequence, depth = ([call[i] for call in whole] for i in range(4))
+            found.append(
+                QueueSeries(
+                    queue=queue,
+                    side=side,
+                    worker=self.name,
+                    capacity=capacity,
+                    low_water=low_water,
+                    start_ns=start,
+                    end_ns=end,
+                    sequence=sequence,
+                    depth=depth,
+                )
+            )
+        return found
+
+
+def _time_of(mark: tuple[int, object]) -> int:
+    return mark[0]

@@ -1,0 +1,229 @@
+"""The watcher: ``tokbudget.watch(pipeline)`` measures a pipeline that runs itself in threads."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import numpy.typing as npt
+
+from ..analysis.rates import timing_pass
+from ..errors import StallError, WorkerDiedError
+from ..ports import Clock, Devices
+from ..records.budget import Budget
+from ..records.run import WarmUp
+from .beat import ALLOWED_SILENCE_NS, DONE, SETUP, TIMING, WARM_UP, allowed_silence_ns, enter
+from .measurement import Measurement, collected, require_steps, used_devices
+from .recorder import Recorder
+from .stacks import thread_stacks
+from .streams import Stream
+from .warmup import MAX_PASSES, WarmUpJudge
+from .window import WindowCut
+
+Floats = npt.NDArray[np.float64]
+
+
+def watch_pipeline(
+    pipeline: object,
+    recorder: Recorder,
+    budget: Budget,
+    devices: Devices,
+    clock: Clock,
+    *,
+    poll_s: float = 0.25,
+) -> Measurement:
+    """Wait until the pipeline is steady, then measure about ``budget.steps`` counting marks of it.
+
+    ``pipeline`` needs nothing but marks on ``recorder``, is named in messages, and may be ``None``.
+    The calling thread sleeps on a condition and looks up every ``poll_s``. Each counting worker's
+    window is cut at its own marks (``WindowCut``), so the pass holds ``steps`` marks and at most
+    one more for each further worker.
+
+    Raises ``WorkerDiedError`` when a worker left by an exception (its cause) or a counting one
+    ended too early; ``StallError`` with the stacks of all threads when no counting mark came for
+    too long (``beat.allowed_silence_ns``); ``UsageError`` when several roles count tokens.
+    """
+    require_steps(budget)
+    watch = _Watch(pipeline, recorder, budget, devices, clock, poll_s)
+    try:
+        measurement = watch.run()
+    except BaseException:
+        enter(recorder.beat, SETUP, clock.monotonic_ns())
+        raise
+    finally:
+        watch.let_go()
+    enter(recorder.beat, DONE, clock.monotonic_ns())
+    return measurement
+
+
+class _Watch:
+    def __init__(
+        self,
+        pipeline: object,
+        recorder: Recorder,
+        budget: Budget,
+        devices: Devices,
+        clock: Clock,
+        poll_s: float,
+    ) -> None:
+        self._name = "the pipeline" if pipeline is None else type(pipeline).__qualname__
+        self._recorder, self._budget = recorder, budget
+        self._devices, self._clock, self._poll_s = devices, clock, poll_s
+        self._judge = WarmUpJudge(budget, clock, devices)
+        self._phase, self._phase_ns = WARM_UP, clock.monotonic_ns()
+        self._began_ns = self._phase_ns
+        self._median_ns: int | None = None
+        self._cut: WindowCut | None = None
+        recorder.bare_marks_count = budget.constant_tokens is not None
+
+    def run(self) -> Measurement:
+        for attempt in range(MAX_PASSES):
+            self._enter(WARM_UP)
+            unsteady = self._warm_up()
+            steps = self._mark_count()
+            seconds = self._judge.elapsed_s()
+            in_pass = self._timed()
+            reason = unsteady or in_pass
+            last = attempt + 1 == MAX_PASSES or self._judge.given_up(steps)
+            if not reason or last or self._judge.fixed_steps() is not None:
+                warmup = WarmUp(steps=steps, seconds=seconds, steady=not reason, reason=reason)
+                return self._collected(warmup)
+        raise AssertionError("the last attempt returns")
+
+    def let_go(self) -> None:
+        """Ask nothing more of the workers, and hold none."""
+        if self._cut is not None:
+            self._cut.cancel()
+        self._recorder.release()
+
+    def _warm_up(self) -> str:
+        """Wait until steady, or as long as asked; return why it never was steady, or ``""``."""
+        fixed = self._judge.fixed_steps()
+        judged = self._mark_count()
+        while True:
+            self._look()
+            count = self._mark_count()
+            self._judge.readings.take(count // max(1, len(self._counting())))
+            if fixed is not None:
+                if count >= max(fixed, 1):
+                    return ""
+            elif count and count >= judged + max(1, judged // 5):
+                judged = count
+                times = self._round_times_ms(self._began_ns, None)
+                self._allow(times)
+                found = self._judge.judge(times)
+                if found.cut is not None:
+                    return ""
+                if self._judge.given_up(count):
+                    return f"no steady state was found in {count} warm-up steps: {found.reason}"
+            self._sleep()
+
+    def _timed(self) -> str:
+        """Have every counting worker run its window; return why it was not steady, or ``""``."""
+        before = self._judge.readings.now()
+        self._cut = cut = WindowCut(self._recorder, self._devices, self._clock, self._budget.steps)
+        self._enter(TIMING)
+        cut.request(self._counting())
+        while cut.waiting_for():
+            self._look()
+            # Workers that came later than the request count, and so have windows too.
+            cut.request([each for each in self._counting() if cut.reached_ns is None])
+            self._sleep()
+        start = min(each.window_ns[0] for each in self._counting() if each.window_ns)
+        end = max(each.window_ns[1] for each in self._counting() if each.window_ns)
+        return self._judge.unsteady_pass(self._round_times_ms(start, end), before)
+
+    def _collected(self, warmup: WarmUp) -> Measurement:
+        budget = self._budget
+        marks = self._recorder.mark_series(budget.token_kind, budget.constant_tokens)
+        timing = timing_pass(marks, budget.token_kind)
+        devices = used_devices(self._recorder, self._devices)
+        return collected(self._recorder, budget, devices, warmup, timing)
+
+    # -- looking ----------------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        """Raise for a dead worker and for a stall."""
+        for stream in self._recorder.streams():
+            if stream.error is not None:
+                raise WorkerDiedError(
+                    f"worker {stream.name!r} ({stream.role or 'no role'}) of {self._name} died in "
+                    f"the {self._phase_name()} by {type(stream.error).__name__}: {stream.error}"
+                ) from stream.error
+        threads = sys._current_frames()
+        for stream in self._counting():
+            over = self._cut is not None and self._cut.closed(stream)
+            if not over and not (stream.alive and stream.thread in threads):
+                raise WorkerDiedError(self._ended_early(stream))
+        self._look_for_stall()
+
+    def _ended_early(self, stream: Stream) -> str:
+        if self._cut is None:
+            done = f"after {self._mark_count()} warm-up steps, before the timing pass"
+        else:
+            done = f"after {self._cut.marks} of {self._budget.steps} steps of the timing pass"
+        return (
+            f"the pipeline ended {done}: worker {stream.name!r} of {self._name} returned; let its "
+            "workers run until the test stops them, or ask for fewer steps"
+        )
+
+    def _look_for_stall(self) -> None:
+        counting = self._counting()
+        if self._median_ns is None and any(stream.marks for stream in counting):
+            self._enter(self._phase)
+        last = max([self._phase_ns, *(one.marks[-1][0] for one in counting if one.marks)])
+        cut, late = self._cut, ""
+        if cut is not None and cut.reached_ns is not None:
+            # The others may go on for ever while one worker never comes to its last mark.
+            names = ", ".join(repr(stream.name) for stream in cut.waiting_for())
+            last, late = cut.reached_ns, f" of worker {names}, with all steps made by the others"
+        allowed = allowed_silence_ns(self._phase, self._median_ns)
+        silence = self._clock.monotonic_ns() - last
+        if allowed and silence > allowed and (cut is None or cut.waiting_for()):
+            raise StallError(
+                f"{self._name} stalled in the {self._phase_name()}: no counting mark{late} for "
+                f"{silence / 1e9:.0f} s, {allowed / 1e9:.0f} s are allowed; the threads' stacks:\n"
+                f"{thread_stacks(self._recorder.streams())}"
+            )
+
+    def _sleep(self) -> None:
+        with self._recorder.changed:
+            self._recorder.changed.wait(self._poll_s)
+
+    def _enter(self, phase: int) -> None:
+        self._phase, self._phase_ns = phase, self._clock.monotonic_ns()
+        if phase == WARM_UP:
+            self._cut = None
+        enter(self._recorder.beat, phase, self._phase_ns)
+        if self._mark_count():
+            self._allow(self._round_times_ms(None, None))
+
+    def _allow(self, times_ms: Floats) -> None:
+        """Allow as long a silence as steps of ``times_ms`` ask for."""
+        self._median_ns = int(np.median(times_ms) * 1e6) if times_ms.size else 0
+        allowed = allowed_silence_ns(self._phase, self._median_ns)
+        self._recorder.beat[ALLOWED_SILENCE_NS] = allowed
+
+    def _phase_name(self) -> str:
+        return "timing pass" if self._phase == TIMING else "warm-up"
+
+    def _counting(self) -> list[Stream]:
+        return self._recorder.counting_streams(self._budget.constant_tokens)
+
+    def _mark_count(self) -> int:
+        return sum(len(stream.marks) for stream in self._counting())
+
+    def _round_times_ms(self, start_ns: int | None, end_ns: int | None) -> Floats:
+        """Return the times of rounds: as many successive counting marks as there are workers.
+
+        One round is about one step of each worker; ``start_ns`` begins the first, marks before it
+        and after ``end_ns`` are left out.
+        """
+        counting = [stream for stream in self._counting() if stream.marks]
+        times = sorted(time_ns for stream in counting for time_ns, _ in list(stream.marks))
+        if start_ns is not None:
+            times = [start_ns, *(each for each in times if each > start_ns)]
+        if end_ns is not None:
+            times = [each for each in times if each <= end_ns]
+        rounds = np.asarray(times[:: max(1, len(counting))], dtype=np.int64)
+        return np.diff(rounds).astype(np.float64) / 1e6
