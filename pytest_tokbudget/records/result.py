@@ -49,12 +49,19 @@ class FrameResult(Record, frozen=True, kw_only=True):
 
 
 class QueueResult(Record, frozen=True, kw_only=True):
-    """One queue. Blocked seconds on both sides; ``occupancy`` is time share by depth."""
+    """One queue over the timing passes of the counted sessions, summed.
+
+    Seconds in which a worker was inside ``put`` or ``get``; the ``_pct`` are their share of the
+    time of all workers on that side. ``occupancy`` maps depth → share of time, 0 … 1;
+    ``low_water_dips`` counts how often the depth fell below ``low_water``.
+    """
 
     name: str
     capacity: int | None
     put_blocked_s: float
     get_blocked_s: float
+    put_blocked_pct: float | None = None
+    get_blocked_pct: float | None = None
     puts: int
     gets: int
     mean_depth: float | None
@@ -79,7 +86,12 @@ class Finding(Record, frozen=True, kw_only=True):
 
 class TestResult(Record, frozen=True, kw_only=True):
     """One measured test. ``outcome`` is a verdict name, or ``"FAILED"``/``"SKIPPED"`` when the body
-    did not get to a verdict."""
+    did not get to a verdict.
+
+    ``reason`` holds one sentence a line, most important first. ``steps`` is the fewest a counted
+    session measured and ``warmup_steps`` the most one warmed up; ``step_ms`` and ``queues`` are
+    over all counted sessions together.
+    """
 
     __test__ = False
 
