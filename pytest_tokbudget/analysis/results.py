@@ -1,0 +1,191 @@
+"""From a verdict and its run records to the plain data of ``run.json``.
+
+Every figure is derived from the raw marks of the sessions that counted. What is not known stays
+``None``, and ``unavailable`` then holds the reason under the same name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import exp, fsum, log
+
+import msgspec
+
+from ..records.machine import Accelerator
+from ..records.marks import MarkSeries
+from ..records.result import DeviceResult, StepMs, TestResult
+from ..records.run import RunRecord
+from ..records.verdict import Outcome, Verdict
+from ..records.workload import JsonValue
+from .queue_use import queue_results
+from .rates import pooled_step_times_ms, step_percentiles
+
+_NO_EVIDENCE = "no evidence pass: only the timing pass was run"
+
+_NOT_MEASURED = {
+    "threads": _NO_EVIDENCE,
+    "hot_frames": _NO_EVIDENCE,
+    "counters": _NO_EVIDENCE,
+    "findings": _NO_EVIDENCE,
+    "perturbation": _NO_EVIDENCE,
+    "ledger": _NO_EVIDENCE,
+}
+
+_NO_COMPARISON = {
+    Outcome.NO_BASELINE: "no baseline for this machine class",
+    Outcome.WORKLOAD_CHANGED: "the baseline measured another workload",
+    Outcome.RECORDED: "this run stored the baseline: there was none to compare with",
+}
+
+FALSE_ALARM_SHARE = 0.007
+"""Unchanged code that fails, per judged test: the largest share of docs/design.md, "Judging"."""
+
+_JUDGED = ("PASS", "IMPROVED", "REGRESSED", "INCONCLUSIVE")
+
+
+def test_result(verdict: Verdict, runs: Sequence[RunRecord]) -> TestResult:
+    """Return the result of a judged test.
+
+    ``runs`` are its sessions in the order of ``verdict.sessions``. Raises ``ValueError`` when there
+    are none, or when the verdict lists another number of sessions than ``runs``.
+    """
+    if not runs:
+        raise ValueError("a verdict needs the sessions it was reached on: expected some, found 0")
+    set_aside = [figure.set_aside for figure in verdict.sessions]
+    if set_aside and len(set_aside) != len(runs):
+        raise ValueError(
+            f"the verdict lists {len(set_aside)} sessions, {len(runs)} runs were given: "
+            "pass exactly the runs that were judged"
+        )
+    figures = _figures(runs, set_aside or [""] * len(runs))
+    if verdict.tok_s is not None:
+        figures["tok_s"] = verdict.tok_s
+    return _with_reasons(
+        TestResult(
+            nodeid=runs[0].workload.nodeid,
+            outcome=verdict.outcome.value,
+            reason="\n".join(verdict.sentences),
+            baseline_tok_s=verdict.baseline_tok_s,
+            change_pct=verdict.change_pct,
+            ci_pct=verdict.ci_pct,
+            mde_pct=verdict.mde_pct,
+            tolerance_pct=verdict.tolerance_pct,
+            floor_tok_s=verdict.floor_tok_s,
+            **figures,
+        ),
+        _why_no_comparison(verdict),
+    )
+
+
+def failed_result(
+    nodeid: str, outcome: str, reason: str, runs: Sequence[RunRecord] = ()
+) -> TestResult:
+    """Return the result of a test that got to no verdict: ``outcome`` FAILED or SKIPPED.
+
+    ``runs`` are the sessions that were complete before it ended, if any.
+    """
+    why = f"{outcome}: no verdict was reached"
+    complete = [run for run in runs if _is_complete(run)]
+    figures = _figures(complete, [""] * len(complete)) if complete else {}
+    result = TestResult(nodeid=nodeid, outcome=outcome, reason=reason, **figures)
+    return _with_reasons(result, why)
+
+
+def expected_false_alarms(results: Sequence[TestResult]) -> tuple[int, float]:
+    """Return how many of ``results`` were judged against a baseline, and how many of those would
+    fail by chance if no code had changed (each test has its own share; they are not corrected for
+    one another)."""
+    judged = sum(one.outcome in _JUDGED and one.change_pct is not None for one in results)
+    return judged, judged * FALSE_ALARM_SHARE
+
+
+def _is_complete(run: RunRecord) -> bool:
+    """A failed test may leave a session without a rate; the judge refuses those itself."""
+    return any(one.kind == "timing" and one.steps > 0 and one.tok_s > 0 for one in run.passes)
+
+
+def _figures(runs: Sequence[RunRecord], set_aside: Sequence[str]) -> dict[str, JsonValue]:
+    """Return the fields of ``TestResult`` that need no verdict."""
+    counted = [run for run, why in zip(runs, set_aside) if not why] or list(runs)
+    first = counted[0]
+    marks = [series for run in counted for series in run.marks]
+    unavailable = {name: why for run in runs for name, why in run.unavailable.items()}
+    return {
+        "tok_s": exp(fsum(log(run.timing.tok_s) for run in counted) / len(counted)),
+        "token_kind": first.budget.token_kind,
+        "token_scope": first.workload.declaration.get("token_scope"),
+        "sessions": [_session(run, why) for run, why in zip(runs, set_aside)],
+        "steps": min(run.timing.steps for run in counted),
+        "warmup_steps": max(run.warmup.steps for run in counted),
+        "step_ms": _step_ms(marks),
+        "devices": _devices(first),
+        "queues": queue_results(counted) or None,
+        "unavailable": unavailable,
+    }
+
+
+def _session(run: RunRecord, set_aside: str) -> dict[str, JsonValue]:
+    timing, step_ms = run.timing, _step_ms(run.marks)
+    return {
+        "tok_s": timing.tok_s,
+        "steps": timing.steps,
+        "seconds": (timing.end_ns - timing.start_ns) / 1e9,
+        "tokens": timing.tokens,
+        "warmup_steps": run.warmup.steps,
+        "warmup_seconds": run.warmup.seconds,
+        "steady": run.warmup.steady,
+        "step_ms": msgspec.to_builtins(step_ms),
+        "set_aside": set_aside or None,
+    }
+
+
+def _step_ms(marks: Iterable[MarkSeries]) -> StepMs | None:
+    times = pooled_step_times_ms(marks)
+    return step_percentiles(times) if times.size else None
+
+
+def _devices(run: RunRecord) -> list[DeviceResult] | None:
+    found = [_device(name, run.machine.accelerators) for name in run.devices]
+    return found or None
+
+
+def _device(name: str, accelerators: Sequence[Accelerator]) -> DeviceResult:
+    kind, _, index = name.partition(":")
+    for one in accelerators:
+        if kind == "cuda" and str(one.index) == (index or "0"):
+            return DeviceResult(uuid=one.uuid, name=f"{name} {one.product}")
+    return DeviceResult(uuid=None, name=name)
+
+
+def _why_no_comparison(verdict: Verdict) -> str:
+    if verdict.tolerance_pct is None:
+        return "tolerance=None: the author wants no comparison with a baseline"
+    default = verdict.sentences[0] if verdict.sentences else f"{verdict.outcome.value}: no figure"
+    return _NO_COMPARISON.get(verdict.outcome, default)
+
+
+def _with_reasons(result: TestResult, no_comparison: str) -> TestResult:
+    """Return ``result`` with a reason for every field that is ``None``."""
+    import msgspec
+
+    reasons = {
+        **_NOT_MEASURED,
+        "step_ms": "the sessions hold no marks of a counting worker",
+        "queues": "no queue was given to recorder.queue(…)",
+        "devices": "the workload named no device",
+        "token_scope": "not declared",
+        "floor_tok_s": "no floor was given",
+        "tolerance_pct": no_comparison,
+        "baseline_tok_s": no_comparison,
+        "change_pct": no_comparison,
+        "ci_pct": no_comparison,
+        "mde_pct": no_comparison,
+    }
+    if result.sessions is None:
+        measured = ("tok_s", "token_kind", "sessions", "steps", "warmup_steps", "step_ms")
+        none = "no session was complete"
+        reasons |= dict.fromkeys((*measured, "queues", "devices", "token_scope"), none)
+        reasons["floor_tok_s"] = no_comparison
+    missing = {name for name in reasons if getattr(result, name, None) is None}
+    unavailable = {name: why for name, why in reasons.items() if name in missing}
+    return msgspec.structs.replace(result, unavailable={**unavailable, **result.unavailable})
