@@ -1,0 +1,104 @@
+"""Records to bytes and back: one way to encode, one way to fail."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from ..errors import NewerSchemaError, StoreError, UnreadableError
+from ..records.base import SCHEMA, Record
+from ..records.baseline import Baseline
+
+R = TypeVar("R", bound=Record)
+
+SIGNIFICANT_DIGITS = 7
+"""Of a stored figure: 1e-7 is far below the smallest spread that judging assumes (0.25 %)."""
+
+_MEASURED = ("anchor", "appended", "learned", "log")
+
+
+class _Header(msgspec.Struct):
+    schema: int
+
+
+def encode_pretty(record: Record) -> bytes:
+    """JSON for people and diffs: fields in their declared order, one a line, newline at the end."""
+    return msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n"
+
+
+def encode_compact(record: Record) -> bytes:
+    """JSON on one line, for records that only programs read."""
+    return msgspec.json.encode(record) + b"\n"
+
+
+def encode_baseline(baseline: Baseline) -> bytes:
+    """JSON that is stable across rewriting: keys sorted, measured figures rounded once.
+
+    The workload's declaration is not rounded, for it is compared.
+    """
+    tree = msgspec.to_builtins(baseline)
+    for name in _MEASURED:
+        tree[name] = _rounded(tree[name])
+    text = msgspec.json.encode(tree, order="sorted")
+    return msgspec.json.format(text, indent=2) + b"\n"
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return float(f"{value:.{SIGNIFICANT_DIGITS}g}")
+    if isinstance(value, dict):
+        return {key: _rounded(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_rounded(one) for one in value]
+    return value
+
+
+def load(path: Path, kind: type[R], *, what_next: str) -> R:
+    """Read one stored record.
+
+    ``what_next`` tells a person what to do when the file cannot be used. Raises FileNotFoundError
+    for no such file, NewerSchemaError for one of a newer version of this package, UnreadableError
+    for one that is truncated, not JSON, or another kind of record.
+    """
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be read ({error.strerror}); {what_next}") from error
+    return decode(data, kind, path=path, what_next=what_next)
+
+
+def decode(data: bytes, kind: type[R], *, path: Path, what_next: str) -> R:
+    """Decode ``data`` as read from ``path``; raises as :func:`load` does."""
+    name = kind.__name__
+    try:
+        header = msgspec.json.decode(data, type=_Header)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        found = _diagnosis(data, str(error))
+        raise UnreadableError(f"{path}: expected a {name}, found {found}; {what_next}") from error
+    if header.schema > SCHEMA:
+        raise NewerSchemaError(
+            f"{path}: written with schema {header.schema}, this pytest-tokbudget reads up to "
+            f"{SCHEMA}; upgrade pytest-tokbudget (pip install -U pytest-tokbudget)"
+        )
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise UnreadableError(
+            f"{path}: expected a {name}, found JSON that is none ({error}); {what_next}"
+        ) from error
+
+
+def _diagnosis(data: bytes, error: str) -> str:
+    if not data.strip():
+        return "an empty file"
+    if b"<<<<<<< " in data:
+        return "merge conflict markers"
+    if data.startswith(b"version https://git-lfs"):
+        return "a Git LFS pointer instead of the file (git lfs pull)"
+    if "truncated" in error:
+        return f"a truncated file of {len(data)} bytes"
+    return f"something else ({error})"
