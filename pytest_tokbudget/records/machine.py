@@ -33,11 +33,15 @@ class Software(Record, frozen=True, kw_only=True):
 
 
 class Commit(Record, frozen=True, kw_only=True):
-    """The checkout measured: ``sha`` is ``None`` outside git; ``dirty`` names changed files."""
+    """The checkout measured: ``sha`` is ``None`` outside git, and ``reason`` then says why.
+
+    ``dirty_paths`` are the changed files, relative to the git top level.
+    """
 
     sha: str | None = None
     branch: str | None = None
     dirty_paths: list[str] = []
+    reason: str = ""
 
 
 class MachineRecord(Record, frozen=True, kw_only=True):
