@@ -46,18 +46,18 @@ _JUDGED = ("PASS", "IMPROVED", "REGRESSED", "INCONCLUSIVE")
 def test_result(verdict: Verdict, runs: Sequence[RunRecord]) -> TestResult:
     """Return the result of a judged test.
 
-    ``runs`` are its sessions in the order of ``verdict.sessions``. Raises ``ValueError`` when there
-    are none, or when the verdict lists another number of sessions than ``runs``.
+    ``runs`` are its sessions, those of ``verdict.sessions`` first and in the same order; further
+    ones were measured after the verdict and are listed as set aside. A verdict that lists no
+    sessions counts them all. Raises ``ValueError`` for fewer runs than the verdict rests on.
     """
-    if not runs:
-        raise ValueError("a verdict needs the sessions it was reached on: expected some, found 0")
-    set_aside = [figure.set_aside for figure in verdict.sessions]
-    if set_aside and len(set_aside) != len(runs):
+    if not runs or len(runs) < len(verdict.sessions):
         raise ValueError(
-            f"the verdict lists {len(set_aside)} sessions, {len(runs)} runs were given: "
-            "pass exactly the runs that were judged"
+            f"a verdict needs the sessions it was reached on: expected "
+            f"{max(1, len(verdict.sessions))}, found {len(runs)}"
         )
-    figures = _figures(runs, set_aside or [""] * len(runs))
+    set_aside = [figure.set_aside for figure in verdict.sessions] or [""] * len(runs)
+    set_aside += ["measured after the verdict"] * (len(runs) - len(set_aside))
+    figures = _figures(runs, set_aside)
     if verdict.tok_s is not None:
         figures["tok_s"] = verdict.tok_s
     return _with_reasons(

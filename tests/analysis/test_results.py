@@ -186,8 +186,18 @@ def test_a_failed_test_keeps_what_it_measured(complete: int) -> None:
 def test_a_verdict_without_its_sessions_is_refused() -> None:
     with pytest.raises(ValueError, match="found 0"):
         results.test_result(verdict_of(), [])
-    with pytest.raises(ValueError, match="lists 2 sessions, 1 runs"):
+    with pytest.raises(ValueError, match="expected 2, found 1"):
         results.test_result(verdict_of("", ""), [run_of(10)])
+
+
+def test_a_session_after_the_verdict_is_set_aside() -> None:
+    result = results.test_result(verdict_of(""), [run_of(10), run_of(100)])
+
+    assert result.tok_s == pytest.approx(100_000)
+    assert [one["set_aside"] for one in result.sessions or ()] == [
+        None,
+        "measured after the verdict",
+    ]
 
 
 def test_only_comparisons_count_for_false_alarms() -> None:

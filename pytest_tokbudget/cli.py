@@ -1,0 +1,133 @@
+"""The ``tokbudget`` command: looks at what runs and refreshes left behind."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from .errors import TokbudgetError, UnreadableError
+
+NARROWEST, WIDEST = 40, 100
+EXIT_USAGE = 2
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; return 0, or 2 for wrong arguments and files that cannot be shown."""
+    options = _parser().parse_args(argv)
+    color = _wants_color(no_color=options.no_color)
+    width = options.width or _terminal_width()
+    try:
+        text = _shown(options.path, width, color)
+    except TokbudgetError as error:
+        sys.stderr.write(f"tokbudget: {error}\n")
+        return EXIT_USAGE
+    try:
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader (head, less) has seen enough; the interpreter must not flush again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="tokbudget", description="Look at what throughput tests measured."
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    show = commands.add_parser(
+        "show",
+        help="show the last run, or a stored baseline",
+        description="Show the result of a run (run.json) or a stored baseline.",
+    )
+    show.add_argument(
+        "path",
+        nargs="?",
+        type=Path,
+        default=Path(".tokbudget"),
+        metavar="FILE_OR_DIR",
+        help="a run.json, a baseline, or a directory with a run.json (default: .tokbudget)",
+    )
+    show.add_argument("--width", type=_width, metavar="N", help="columns (default: the terminal's)")
+    show.add_argument("--no-color", action="store_true", help="plain text, on a terminal too")
+    return parser
+
+
+def _width(text: str) -> int:
+    if not text.isdecimal() or int(text) < NARROWEST:
+        raise argparse.ArgumentTypeError(f"expected at least {NARROWEST} columns, found {text!r}")
+    return int(text)
+
+
+def _wants_color(*, no_color: bool) -> bool:
+    return not no_color and not os.environ.get("NO_COLOR") and sys.stdout.isatty()
+
+
+def _terminal_width() -> int:
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else 80
+    return max(NARROWEST, min(columns, WIDEST))
+
+
+def _shown(path: Path, width: int, color: bool) -> str:
+    """Return the text of the file at ``path``. Raises ``TokbudgetError``."""
+    file = _file_at(path)
+    if _is_baseline(file):
+        return _baseline(file, width, color)
+    return _run(file, width, color)
+
+
+def _file_at(path: Path) -> Path:
+    if not path.is_dir():
+        return path
+    for candidate in (path / "run.json", path / ".tokbudget" / "run.json"):
+        if candidate.is_file():
+            return candidate
+    raise UnreadableError(
+        f"{path}: expected a run.json in this directory or in its .tokbudget/, found none; "
+        "measure first (pytest --tokbudget), or name a file"
+    )
+
+
+def _is_baseline(file: Path) -> bool:
+    """Whether ``file`` has an anchor, truncated or not; the loader says what is wrong with it."""
+    try:
+        return b'"anchor":' in file.read_bytes()
+    except OSError:
+        return False
+
+
+def _run(file: Path, width: int, color: bool) -> str:
+    from .reporting.terminal import family_line, render
+    from .storing.artifacts import load_run_json
+
+    run = load_run_json(file)
+    encoding = _encoding()
+    sections = [
+        render(one, run.machine, width=width, color=color, encoding=encoding) for one in run.tests
+    ]
+    return "\n\n".join(
+        text for text in (*sections, family_line(run.tests, encoding=encoding)) if text
+    )
+
+
+def _baseline(file: Path, width: int, color: bool) -> str:
+    from .analysis.baseline_figures import baseline_figures
+    from .records.baseline import Baseline
+    from .reporting.baseline_text import render_baseline
+    from .storing.codec import load
+
+    baseline = load(
+        file,
+        Baseline,
+        what_next="restore it from git, or delete it and refresh (--tokbudget-refresh)",
+    )
+    figures = baseline_figures(baseline)
+    return render_baseline(baseline, figures, width=width, color=color, encoding=_encoding())
+
+
+def _encoding() -> str:
+    return sys.stdout.encoding or "utf-8"

@@ -1,0 +1,81 @@
+"""A stored baseline for people: what it rests on, and how it came to be."""
+
+from __future__ import annotations
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from ..analysis.baseline_figures import BaselineFigures
+from ..records.baseline import Baseline, RefreshEntry, StoredSession
+from .canvas import drawn
+from .figures import count, fitting, interval, percent, rate, signed
+
+_LABEL_WIDTH = 11
+
+
+def render_baseline(
+    baseline: Baseline,
+    figures: BaselineFigures,
+    *,
+    width: int = 80,
+    color: bool = False,
+    encoding: str = "utf-8",
+) -> str:
+    """Return ``baseline`` as text: no line wider than ``width``, no newline at the end."""
+    heading = Text.assemble(
+        ("BASELINE", "bold cyan"), "  ", fitting(baseline.workload.identity, encoding)
+    )
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid.add_column(no_wrap=True, style="dim", width=_LABEL_WIDTH)
+    grid.add_column(overflow="fold")
+    for label, value in _rows(baseline, figures):
+        grid.add_row(f"  {label}", Text(fitting(value, encoding)))
+    log = [Text(fitting(line, encoding)) for line in _log(baseline)]
+    top = drawn(Group(heading, Text(""), grid), width=width, color=color)
+    return "\n".join([top, "", drawn(Group(*log), width=width, color=color)])
+
+
+def _rows(baseline: Baseline, figures: BaselineFigures) -> list[tuple[str, str]]:
+    machine = baseline.machine_class
+    rows = [
+        ("tok/s", f"{rate(figures.tok_s)} ({baseline.token_kind} tokens)"),
+        ("anchor", _sessions(baseline.anchor)),
+        ("appended", _sessions(baseline.appended)),
+        ("spread", _spread(figures)),
+        ("machine", f"{machine.slug}: {_fields(machine.fields)}"),
+    ]
+    return [(label, value) for label, value in rows if value]
+
+
+def _spread(figures: BaselineFigures) -> str:
+    rests_on = f"{figures.degrees:.3g} degrees of freedom, {count(figures.jobs, 'job')}"
+    return f"{percent(figures.spread_pct)} between sessions ({rests_on})"
+
+
+def _sessions(sessions: list[StoredSession]) -> str:
+    if not sessions:
+        return ""
+    return " · ".join(rate(one.tok_s) for one in sessions) + " tok/s"
+
+
+def _fields(fields: dict[str, str]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in fields.items())
+
+
+def _log(baseline: Baseline) -> list[str]:
+    """Newest first: the last refresh is what a reviewer looks for."""
+    lines = [f"  {_entry(one)}" for one in reversed(baseline.log)]
+    return ["  refreshes, newest first:", *lines] if lines else ["  no refresh was logged"]
+
+
+def _entry(entry: RefreshEntry) -> str:
+    commit = f" {entry.commit[:9]}" if entry.commit else ""
+    moved = f"{rate(entry.new_tok_s)} tok/s"
+    if entry.old_tok_s is not None:
+        moved = f"{rate(entry.old_tok_s)} → {moved}"
+    if entry.change_pct is not None:
+        moved += f", {signed(entry.change_pct)}"
+    if entry.change_ci_pct is not None:
+        moved += f" ({interval(entry.change_ci_pct)})"
+    return f"{entry.date}{commit}  {moved}: {entry.reason}"
