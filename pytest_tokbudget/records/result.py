@@ -71,7 +71,12 @@ class QueueResult(Record, frozen=True, kw_only=True):
 
 
 class Finding(Record, frozen=True, kw_only=True):
-    """One ranked, grounded statement. Milliseconds per step, positive delta is slower."""
+    """One ranked, grounded statement. Milliseconds per step, positive delta is slower.
+
+    ``method`` says how the milliseconds were found: ``"growth"`` against the baseline or
+    ``"what-if"`` on a replay; ``other_method_ms_per_step`` is what the other way gives. They are
+    ``approximate`` where the two differ by more than 20 %, or the replay misses the timing pass.
+    """
 
     cause: str
     device: str | None = None
@@ -82,6 +87,9 @@ class Finding(Record, frozen=True, kw_only=True):
     baseline_ms_per_step: float | None = None
     delta_ms_per_step: float | None = None
     samples: int | None = None
+    method: str | None = None
+    other_method_ms_per_step: float | None = None
+    approximate: bool = False
 
 
 class TestResult(Record, frozen=True, kw_only=True):

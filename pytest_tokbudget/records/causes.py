@@ -1,0 +1,53 @@
+"""What slows a step, cause by cause, as it is stored with a session and with its baseline."""
+
+from __future__ import annotations
+
+from .base import Record
+
+
+class CauseMs(Record, frozen=True, kw_only=True):
+    """One cause, in ms a step.
+
+    ``direct_ms`` is the host time that the trace shows under it (waiting included), tracer and all;
+    ``what_if_ms`` its row of the replay (rows sum to the replayed step), ``alone_ms`` what the
+    replayed step would be shorter without it alone. The last two are ``None`` where nothing could
+    be replayed. ``function``, ``file``, ``line`` and ``samples`` are those of named Python;
+    ``devices`` are the devices whose work the thread launches.
+    """
+
+    cause: str
+    thread: str | None = None
+    function: str | None = None
+    file: str | None = None
+    line: int | None = None
+    samples: int | None = None
+    devices: list[str] = []
+    direct_ms: float
+    what_if_ms: float | None = None
+    alone_ms: float | None = None
+
+
+class DeviceMs(Record, frozen=True, kw_only=True):
+    """One device, in ms a step: union of its kernels, what communication and copies add to that,
+    and the spacing between queued kernels."""
+
+    device: str
+    busy_ms: float
+    exposed_communication_ms: float = 0.0
+    exposed_copy_ms: float = 0.0
+    spacing_ms: float = 0.0
+
+
+class CauseTable(Record, frozen=True, kw_only=True):
+    """All causes of one session. ``step_ms`` is the timing pass, ``traced_step_ms`` the evidence
+    pass; ``unexplained_ms`` is the timing pass less the replay, ``None`` where the host's speed was
+    solved on that very timing pass (a zero then proves nothing); ``approximate`` says why the
+    replay is not to be trusted to the per cent, ``""`` if it is."""
+
+    step_ms: float
+    traced_step_ms: float
+    devices: list[DeviceMs]
+    causes: list[CauseMs]
+    replayed_step_ms: float | None = None
+    unexplained_ms: float | None = None
+    approximate: str = ""
