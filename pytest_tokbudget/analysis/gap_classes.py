@@ -1,0 +1,138 @@
+"""Names for what a thread did between its calls, from samples of its stacks.
+
+Steps repeat, so the gap before the k-th call of a step is one class over all steps: its
+milliseconds are measured on every step, and only its name rests on samples. Too few of them, or
+too many different ones, leave it without a name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .replay_decode import Decoded
+from .replay_program import FloatArray, Frame, LabelKind, Labels
+from .timeline import BoolArray, CodeArray, IntArray, SmallIntArray, Window
+
+LEAST_SAMPLES = 3
+LEAST_AGREEMENT = 0.6
+LEAST_REPEATING = 0.9
+LEAST_CLASS_NS = 200_000.0
+"""Shorter classes are dispatch: samples at 100 Hz say nothing about them."""
+
+
+@dataclass(frozen=True, slots=True)
+class StackSamples:
+    """Samples of threads' stacks in the trace's clock, idle ones included, blind stretches not.
+
+    ``thread`` indexes ``Timeline.threads``, ``frame`` indexes ``frames`` (−1: none worth a name);
+    ``kinds[frame]`` says whether a thread in that frame waits for others, sleeps, or runs.
+    """
+
+    thread: SmallIntArray
+    time_ns: IntArray
+    frame: SmallIntArray
+    frames: tuple[Frame, ...]
+    kinds: tuple[LabelKind, ...]
+
+
+def step_positions(start_ns: IntArray, kind: CodeArray, window: Window) -> IntArray | None:
+    """Position within its step of each of a lane's events, sorted by time; −1 for those outside.
+
+    Steps are told by ``window.step_ends_ns``, else by number alone. ``None`` where the steps do not
+    repeat: fewer than nine in ten have the usual number of events, or events at the same position
+    are of different ``kind``.
+    """
+    count, steps = len(start_ns), window.steps
+    if not window.step_ends_ns:
+        usual = count // max(steps, 1)
+        position = np.where(np.arange(count) < usual * steps, np.arange(count) % max(usual, 1), -1)
+        # Told by number only, the steps must prove that they repeat.
+        first = kind[:usual]
+        same = np.mean(kind[: usual * steps] == np.tile(first, steps)) if usual else 0.0
+        return position if same >= LEAST_REPEATING else None
+    step = np.searchsorted(np.array(window.step_ends_ns), start_ns, side="right")
+    firsts = np.searchsorted(step, np.arange(int(step.max(initial=0)) + 2))
+    lengths = np.diff(firsts)[: len(window.step_ends_ns)]
+    usual = int(np.bincount(lengths).argmax()) if len(lengths) else 0
+    if not usual or np.mean(lengths == usual) < LEAST_REPEATING:
+        return None
+    within = np.arange(count) - firsts[step]
+    return np.where((within < usual) & (step < len(lengths)), within, -1)
+
+
+def name_gaps(decoded: Decoded, samples: StackSamples, window: Window) -> Labels:
+    """Label the long classes of gaps by the frame that at least 60 % of their samples share.
+
+    The label covers as much of each gap as the share of samples that agree.
+    """
+    rows: list[tuple[int, IntArray, IntArray, int]] = []
+    counts = np.zeros(len(samples.frames), np.int64)
+    for lane, thread in enumerate(decoded.events.threads):
+        mine = np.arange(*np.searchsorted(decoded.events.lane, (lane, lane + 1)))
+        kinds = decoded.program.host.kind[mine + lane]  # each lane before has a tail
+        position = step_positions(decoded.events.start_ns[mine], kinds, window)
+        if position is None:
+            continue
+        of_thread = samples.thread == thread
+        sampled = _sampled_gaps(decoded, mine, samples.time_ns[of_thread])
+        for which in _long_classes(position, decoded.gaps.own_ns[mine]):
+            within = np.isin(sampled, np.flatnonzero(which))
+            found = _agreed(samples.frame[of_thread][within])
+            if found is None:
+                continue
+            frame, agreeing, share = found
+            counts[frame] += agreeing
+            begin = decoded.gaps.begin_ns[mine][which]
+            length = (decoded.gaps.end_ns[mine][which] - begin) * share
+            rows.append((thread, begin, begin + length.astype(np.int64), frame))
+    return _labels(rows, samples, counts)
+
+
+def _sampled_gaps(decoded: Decoded, mine: IntArray, times: IntArray) -> IntArray:
+    """The gap (as an index into ``mine``) that each sample fell into, −1 for none."""
+    begin, end = decoded.gaps.begin_ns[mine], decoded.gaps.end_ns[mine]
+    at = np.searchsorted(begin, times, side="right") - 1
+    inside = (at >= 0) & (times < end[np.maximum(at, 0)])
+    result: IntArray = np.where(inside, at, -1)
+    return result
+
+
+def _long_classes(position: IntArray, own_ns: FloatArray) -> list[BoolArray]:
+    known = position >= 0
+    members = np.bincount(position[known])
+    means = np.bincount(position[known], own_ns[known]) / np.maximum(members, 1)
+    return [position == one for one in np.flatnonzero(means >= LEAST_CLASS_NS)]
+
+
+def _agreed(frames: SmallIntArray) -> tuple[int, int, float] | None:
+    """The frame most samples agree on, how many do and which share; ``None`` if too few."""
+    named = frames[frames >= 0]
+    if len(named) < LEAST_SAMPLES:
+        return None
+    votes = np.bincount(named)
+    top = int(votes.argmax())
+    share = float(votes[top] / len(frames))
+    if votes[top] < LEAST_SAMPLES or share < LEAST_AGREEMENT:
+        return None
+    return top, int(votes[top]), share
+
+
+def _labels(
+    rows: list[tuple[int, IntArray, IntArray, int]], samples: StackSamples, counts: IntArray
+) -> Labels:
+    if not rows:
+        return Labels.none()
+    lengths = [len(begin) for _, begin, _, _ in rows]
+    kinds = np.array(samples.kinds, np.int8)
+    frame = np.repeat([row[3] for row in rows], lengths).astype(np.int32)
+    return Labels(
+        thread=np.repeat([row[0] for row in rows], lengths).astype(np.int32),
+        start_ns=np.concatenate([row[1] for row in rows]),
+        end_ns=np.concatenate([row[2] for row in rows]),
+        kind=kinds[frame],
+        frame=frame,
+        frames=samples.frames,
+        samples=tuple(int(one) for one in counts),
+    )

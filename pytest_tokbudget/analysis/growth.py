@@ -1,0 +1,157 @@
+"""Causes, first way: growth against the baseline. No model.
+
+A cause cannot cost more than its own host time grew, nor more than the idle time of the device
+grew. The idle time is measured, not read off the trace (whose gaps are the profiler's): it is the
+step of the timing pass less the device's kernel time, which a trace changes by less than 1 %.
+"""
+
+from __future__ import annotations
+
+from pytest_tokbudget.records.causes import CauseMs, CauseTable, DeviceMs
+from pytest_tokbudget.records.result import Finding
+
+LEAST_MS = 0.02
+"""Smaller changes a step are not worth a finding."""
+
+DISAGREEMENT = 0.2
+"""Where the two ways differ by more than this share of the larger, the cause is approximate."""
+
+LEAST_DISAGREEMENT_MS = 0.15
+"""Differences below this are within what a trace can tell at all."""
+
+SPACING = "kernel spacing"
+BUSY = "kernels"
+COMMUNICATION = "exposed communication"
+
+
+def idle_ms(table: CauseTable, device: DeviceMs) -> float:
+    """Measured idle time of a device, ms a step: timing pass less kernel time."""
+    return max(table.step_ms - device.busy_ms - device.exposed_communication_ms, 0.0)
+
+
+def growth_findings(now: CauseTable, then: CauseTable) -> list[Finding]:
+    """Rank what grew since the baseline, largest first, in ms a step.
+
+    A cause of a thread is capped by the growth of the idle time of the devices that the thread
+    launches on (the one that grew most); the device's own rows (kernels, communication, spacing)
+    stand beside them.
+    """
+    idle_growth = _idle_growth(now, then)
+    findings = _device_findings(now, then, idle_growth)
+    before = {_key(one): one for one in then.causes}
+    for cause in now.causes:
+        reachable = {one: idle_growth[one] for one in cause.devices if one in idle_growth}
+        if not reachable:
+            reachable = idle_growth
+        device = max(reachable, key=lambda one: reachable[one], default=None)
+        old = before.get(_key(cause))
+        grown = cause.direct_ms - (old.direct_ms if old else 0.0)
+        cap = reachable[device] if device else now.step_ms - then.step_ms
+        ms = min(grown, max(cap, 0.0))
+        if ms >= LEAST_MS:
+            findings.append(_finding(cause, old, ms, device))
+    return sorted(findings, key=lambda one: -(one.delta_ms_per_step or 0.0))
+
+
+def _key(cause: CauseMs) -> tuple[str, str | None, str | None, str | None]:
+    """What makes a cause the same in two sessions: lines move, functions stay."""
+    return cause.cause, cause.thread, cause.function, cause.file
+
+
+def _idle_growth(now: CauseTable, then: CauseTable) -> dict[str, float]:
+    old = {one.device: idle_ms(then, one) for one in then.devices}
+    return {
+        one.device: idle_ms(now, one) - old[one.device] for one in now.devices if one.device in old
+    }
+
+
+def _device_findings(
+    now: CauseTable, then: CauseTable, idle_growth: dict[str, float]
+) -> list[Finding]:
+    """Growth of a device's own time: its kernels, its exposed communication, its spacing."""
+    before = {one.device: one for one in then.devices}
+    findings = []
+    for device in now.devices:
+        old = before.get(device.device)
+        if old is None:
+            continue
+        cap = max(idle_growth[device.device], 0.0)
+        spacing = min(device.spacing_ms - old.spacing_ms, cap)
+        for cause, new_ms, old_ms, ms in (
+            (BUSY, device.busy_ms, old.busy_ms, device.busy_ms - old.busy_ms),
+            (
+                COMMUNICATION,
+                device.exposed_communication_ms,
+                old.exposed_communication_ms,
+                device.exposed_communication_ms - old.exposed_communication_ms,
+            ),
+            (SPACING, device.spacing_ms, old.spacing_ms, spacing),
+        ):
+            if ms >= LEAST_MS:
+                findings.append(
+                    Finding(
+                        cause=cause,
+                        device=device.device,
+                        ms_per_step=new_ms,
+                        baseline_ms_per_step=old_ms,
+                        delta_ms_per_step=ms,
+                        method="growth",
+                    )
+                )
+    return findings
+
+
+def _finding(cause: CauseMs, old: CauseMs | None, ms: float, device: str | None) -> Finding:
+    other = _what_if_growth(cause, old)
+    return Finding(
+        cause=cause_name(cause),
+        device=device,
+        thread=cause.thread,
+        file=cause.file,
+        line=cause.line,
+        ms_per_step=cause.direct_ms,
+        baseline_ms_per_step=old.direct_ms if old else 0.0,
+        delta_ms_per_step=ms,
+        samples=cause.samples,
+        method="growth",
+        other_method_ms_per_step=other,
+        approximate=other is not None and disagree(ms, other),
+    )
+
+
+def _what_if_growth(cause: CauseMs, old: CauseMs | None) -> float | None:
+    """The same growth by the second way: by how much more the replayed step shrinks without it."""
+    if cause.alone_ms is None or (old is not None and old.alone_ms is None):
+        return None
+    return cause.alone_ms - (old.alone_ms or 0.0 if old else 0.0)
+
+
+def disagree(first_ms: float, second_ms: float) -> bool:
+    """Whether two ways of pricing a cause differ by more than they may."""
+    allowed = max(DISAGREEMENT * max(abs(first_ms), abs(second_ms)), LEAST_DISAGREEMENT_MS)
+    return abs(first_ms - second_ms) > allowed
+
+
+def cause_name(cause: CauseMs) -> str:
+    """How a finding names its cause: the kind, and the function where it has one."""
+    return f"{cause.cause}: {cause.function}" if cause.function else cause.cause
+
+
+def what_if_findings(table: CauseTable) -> list[Finding]:
+    """Rank the causes of one session by the second way alone, for want of a baseline."""
+    findings = [
+        Finding(
+            cause=cause_name(one),
+            device=one.devices[0] if len(one.devices) == 1 else None,
+            thread=one.thread,
+            file=one.file,
+            line=one.line,
+            ms_per_step=one.what_if_ms,
+            samples=one.samples,
+            method="what-if",
+            approximate=bool(table.approximate),
+        )
+        for one in table.causes
+        if one.what_if_ms is not None and abs(one.what_if_ms) >= LEAST_MS
+    ]
+    return sorted(findings, key=lambda one: -(one.ms_per_step or 0.0))
