@@ -1,0 +1,66 @@
+"""How a session's end in another process becomes this test's own outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NoReturn
+
+import pytest
+
+from ..records.launch import WorkerOutcome, WorkerResult
+from ..records.run import RunRecord
+
+
+class VerdictFailed(pytest.fail.Exception):  # type: ignore[name-defined,misc]  # untyped there
+    """The verdict, raised as the test's failure; its text is the whole report of the test."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text, pytrace=False)
+
+
+class SessionFailed(pytest.fail.Exception):  # type: ignore[name-defined,misc]  # untyped there
+    """A session ended badly: the body raised, or the process died. Carries the worker's text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text, pytrace=False)
+
+
+def run_of(outcome: WorkerOutcome, item: pytest.Item) -> RunRecord:
+    """The session's run record; otherwise raise what the session ended with."""
+    result = outcome.result
+    if result is None:
+        raise SessionFailed(outcome.failure)
+    if result.status == "skipped":
+        pytest.skip(result.reason)
+    if result.status == "xfailed":
+        pytest.xfail(result.reason)
+    if result.status != "passed":
+        _raise_failure(result, item)
+    if result.run is None:
+        raise SessionFailed(
+            f"{item.nodeid} requested the tokbudget fixture and measured nothing: call "
+            "tokbudget(step), or tokbudget.watch(pipeline), once in the test"
+        )
+    return result.run
+
+
+def _raise_failure(result: WorkerResult, item: pytest.Item) -> NoReturn:
+    text = result.longrepr or result.reason
+    if result.when != "call":
+        text = f"{result.when} failed in the measuring process\n{text}"
+    expected = _expected_exception(item, result.exception_mro)
+    if expected is None:
+        raise SessionFailed(text)
+    raise type("SessionFailed", (SessionFailed, expected), {})(text)
+
+
+def _expected_exception(
+    item: pytest.Item, exception_mro: Sequence[str]
+) -> type[BaseException] | None:
+    """The class of ``xfail(raises=…)`` that the worker's exception is an instance of."""
+    for mark in item.iter_markers("xfail"):
+        raises = mark.kwargs.get("raises") or ()
+        for kind in raises if isinstance(raises, tuple) else (raises,):
+            if f"{kind.__module__}.{kind.__qualname__}" in exception_mro:
+                return kind  # type: ignore[no-any-return]  # the mark's value is Any
+    return None

@@ -1,0 +1,115 @@
+"""The object behind the ``tokbudget`` fixture."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ..errors import UsageError
+from ..records.run import RunRecord
+from . import wiring
+from .budgets import KEYWORDS, Demand, resolve
+from .identity import workload_of_item
+from .settings import Settings
+
+if TYPE_CHECKING:
+    from ..measuring.measurement import Measured, Measurement
+    from ..measuring.recorder import Recorder
+
+CALL_KEYWORDS = tuple(key for key in KEYWORDS if key != "sessions")
+
+
+@dataclass
+class Context:
+    """What the fixture object needs of its surroundings.
+
+    ``deliver`` takes the finished run record; ``beat`` is the progress block's memory, ``None``
+    in process.
+    """
+
+    item: pytest.Item
+    settings: Settings
+    marker: Mapping[str, Any]
+    deliver: Callable[[RunRecord], None]
+    beat: memoryview | None = None
+
+
+class Tokbudget:
+    """Measures one workload: call it with a step, or let it watch a pipeline that runs itself.
+
+    ``tokbudget(step, **demands)`` runs ``step`` again and again; ``step`` runs one step and returns
+    the tokens it consumed, an int or a dict by kind. ``tokbudget.watch(pipeline, **demands)``
+    measures the marks that the workers of a running pipeline make through ``tokbudget.recorder``.
+    Demands are the keywords of the marker. One measurement a test.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._used = False
+        self._recorder: Recorder | None = None
+
+    @property
+    def recorder(self) -> Recorder:
+        """The recorder that a pipeline's workers mark their steps with."""
+        if self._recorder is None:
+            self._recorder = wiring.recorder(self._context.beat)
+        return self._recorder
+
+    def __call__(self, step: Callable[[], object], **demands: Any) -> Measured:
+        """Measure ``step``. Raises MeasureError, UsageError, or what the step raises."""
+        if not callable(step):
+            raise UsageError(
+                f"{self._context.item.nodeid}: tokbudget({step!r}): a step must be callable; "
+                "pass the function, not its result"
+            )
+        demand = self._begin(demands)
+        return self._finish(demand, wiring.measure_steps(step, self.recorder, demand.budget))
+
+    def watch(self, pipeline: object = None, **demands: Any) -> Measured:
+        """Measure a pipeline that runs itself and marks its steps through ``recorder``."""
+        demand = self._begin(demands)
+        return self._finish(demand, wiring.watch(pipeline, self.recorder, demand.budget))
+
+    def _begin(self, demands: Mapping[str, Any]) -> Demand:
+        nodeid = self._context.item.nodeid
+        for key in demands:
+            if key not in CALL_KEYWORDS:
+                raise UsageError(
+                    f"{nodeid}: tokbudget(…, {key}=…): unknown keyword; "
+                    f"known are {', '.join(CALL_KEYWORDS)}"
+                )
+        demand = resolve(self._context.settings, {**self._context.marker, **demands}, nodeid)
+        if self._used:
+            raise UsageError(
+                f"{nodeid}: a second measurement in one test, in a process that the first has "
+                "disturbed: parametrize the test instead"
+            )
+        self._used = True
+        return demand
+
+    def _finish(self, demand: Demand, measurement: Measurement) -> Measured:
+        """Turn the measurement into the session's run record and hand it over."""
+        context = self._context
+        machine = wiring.machine(context.settings)
+        run = RunRecord(
+            workload=workload_of_item(context.item, demand, context.settings.rootdir),
+            budget=demand.budget,
+            machine=machine,
+            unix_offset_ns=time.time_ns() - time.monotonic_ns(),
+            pid=os.getpid(),
+            devices=measurement.devices,
+            warmup=measurement.warmup,
+            passes=measurement.passes,
+            marks=measurement.marks,
+            spans=measurement.spans,
+            queues=measurement.queues,
+            gauges=measurement.gauges,
+            unavailable=measurement.unavailable,
+        )
+        context.deliver(run)
+        return wiring.measured(measurement)

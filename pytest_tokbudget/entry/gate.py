@@ -1,0 +1,135 @@
+"""Measures one item by fresh sessions and judges them: the controller's main job."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from ..errors import RefreshRefusedError
+from ..records.base import Unavailable
+from ..records.baseline import Baseline
+from ..records.budget import Budget
+from ..records.launch import CapturedSection, WorkerOutcome
+from ..records.run import RunRecord
+from ..records.verdict import Outcome, Verdict
+from .budgets import marker_keywords, resolve
+from .failures import SessionFailed, run_of
+from .settings import REFRESH_SESSIONS, Settings
+from .wiring.services import Services
+
+MOST_MEASURED_AGAIN = 2
+"""Sessions on a slow host that a refresh measures again before it refuses."""
+
+
+@dataclass
+class Reached:
+    """One item as far as it got: its runs, captured output and last verdict."""
+
+    runs: list[RunRecord] = field(default_factory=list)
+    sections: list[CapturedSection] = field(default_factory=list)
+    verdict: Verdict | None = None
+
+
+class Gate:
+    """Sessions, verdict, and what is queued for the store, one item at a time."""
+
+    def __init__(self, settings: Settings, services: Services) -> None:
+        self._settings = settings
+        self._services = services
+        self._ahead: dict[str, list[WorkerOutcome]] = {}
+        self._measured_ahead = False
+
+    def run(self, item: pytest.Item, siblings: Sequence[pytest.Item], into: Reached) -> Verdict:
+        """Measure and judge ``item``; ``into`` keeps what was reached if this raises.
+
+        ``siblings`` are all measured items here: a refresh interleaves their sessions.
+        """
+        budget = resolve(self._settings, marker_keywords(item), item.nodeid).budget
+        if self._settings.refresh is not None:
+            if not self._measured_ahead:
+                self._measure_ahead(siblings)
+            return self._record(item, into, self._settings.refresh)
+        return self._judge(item, budget, into)
+
+    def _next_run(self, item: pytest.Item, into: Reached, total: int) -> RunRecord:
+        """One more session; raises what it ended with if it has no measurement."""
+        index = len(into.runs)
+        ahead = self._ahead.get(item.nodeid)
+        outcome = ahead.pop(0) if ahead else self._services.session(item.nodeid, index, total)
+        result = outcome.result
+        if result is not None:
+            into.sections += [
+                CapturedSection(title=f"{one.title} (session {index + 1})", text=one.text)
+                for one in result.sections
+            ]
+            if result.run is not None:
+                into.runs.append(result.run)
+                self._services.report.write_run_record(result.run)
+        return run_of(outcome, item)
+
+    def _judge(self, item: pytest.Item, budget: Budget, into: Reached) -> Verdict:
+        least, most = budget.sessions
+        baseline: Baseline | Unavailable | None = None
+        while True:
+            run = self._next_run(item, into, most)
+            if len(into.runs) == 1 and run.budget.tolerance is not None:
+                baseline = self._services.load(run)
+                if isinstance(baseline, Unavailable) and self._settings.missing == "record":
+                    return self._record(item, into, "recorded: no baseline before")
+            into.verdict = self._services.judge(into.runs, baseline, run.budget, most)
+            settled = into.verdict.outcome in (Outcome.NO_BASELINE, Outcome.WORKLOAD_CHANGED)
+            decided = len(into.runs) >= least and not into.verdict.wants_more
+            if settled or decided or len(into.runs) >= most:
+                return self._concluded(into.verdict, into.runs)
+
+    def _concluded(self, verdict: Verdict, runs: Sequence[RunRecord]) -> Verdict:
+        """Skip, leave a candidate, or append, as verdict and options say."""
+        if verdict.outcome is Outcome.NO_BASELINE:
+            if self._settings.missing == "skip":
+                pytest.skip(verdict.sentences[0])
+            self._services.leave_candidate(runs)
+        if self._settings.append and verdict.outcome.passes:
+            try:
+                self._services.append(runs)
+            except RefreshRefusedError as error:
+                raise SessionFailed(f"the sessions were not appended: {error}") from None
+        return verdict
+
+    def _measure_ahead(self, items: Sequence[pytest.Item]) -> None:
+        """Measure the sessions of all items round-robin: tests then share the host's moods."""
+        self._measured_ahead = True
+        rotation = list(items)
+        for index in range(self._wanted):
+            for item in tuple(rotation):
+                outcome = self._services.session(item.nodeid, index, self._wanted)
+                self._ahead.setdefault(item.nodeid, []).append(outcome)
+                result = outcome.result
+                if result is None or result.status != "passed" or result.run is None:
+                    rotation.remove(item)
+
+    @property
+    def _wanted(self) -> int:
+        """Sessions of an anchor."""
+        if self._settings.sessions_from_option and self._settings.sessions is not None:
+            return self._settings.sessions[0]
+        return REFRESH_SESSIONS
+
+    def _record(self, item: pytest.Item, into: Reached, reason: str) -> Verdict:
+        """Measure until a clean anchor stands, queue it, and say so."""
+        while len(into.runs) < self._wanted:
+            self._next_run(item, into, self._wanted)
+        verdict = self._services.judge_floor(into.runs)
+        if verdict is not None and not verdict.outcome.passes:
+            return verdict
+        try:
+            for _ in range(MOST_MEASURED_AGAIN):
+                missing = self._services.propose(
+                    into.runs, reason, self._wanted
+                ).replacements_needed
+                for _ in range(missing):
+                    self._next_run(item, into, len(into.runs) + 1)
+            return self._services.replace_anchor(into.runs, reason, self._wanted)
+        except RefreshRefusedError as error:
+            raise SessionFailed(f"the baseline was not stored: {error}") from None

@@ -1,0 +1,127 @@
+"""Command-line options and ini keys: the whole public list, in one table.
+
+Imported at every pytest start, so nothing heavy is imported here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option that also has an ini key. ``flag`` None: an ini key alone."""
+
+    name: str
+    help: str
+    metavar: str | None = None
+    choices: tuple[str, ...] | None = None
+    default: str | None = None
+    ini_only: bool = False
+
+    @property
+    def flag(self) -> str:
+        """The option as typed."""
+        return "--" + self.name.replace("_", "-")
+
+
+OPTIONS = (
+    Option(
+        "tokbudget_baselines",
+        "where baselines are stored (default: baselines/ under the rootdir)",
+        metavar="DIR",
+        default="baselines",
+    ),
+    Option(
+        "tokbudget_sessions",
+        "fresh sessions to measure, up to MAX while undecided (default: 1:3)",
+        metavar="N[:MAX]",
+    ),
+    Option(
+        "tokbudget_missing",
+        "no baseline for this machine class: fail (default), record one, or skip the test",
+        choices=("fail", "record", "skip"),
+        default="fail",
+    ),
+    Option(
+        "tokbudget_inconclusive",
+        "noise larger than the tolerance: fail (default, exit status 75) or warn",
+        choices=("fail", "warn"),
+        default="fail",
+    ),
+    Option(
+        "tokbudget_report",
+        "where artifacts go (default: .tokbudget/ under the rootdir)",
+        metavar="DIR",
+        default=".tokbudget",
+    ),
+    Option("tokbudget_machine", "the name of a pool of equal machines", ini_only=True),
+    Option("tokbudget_worker_args", "arguments added for every worker", ini_only=True),
+    Option("tokbudget_steps", "steps of the timing pass (default: 200)", ini_only=True),
+    Option("tokbudget_warmup", "warm-up steps (default: found)", ini_only=True),
+    Option("tokbudget_tolerance", 'allowed slow-down, like "5%" (default)', ini_only=True),
+)
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Declare every option and ini key. Flags default to ``None`` so that ini can answer."""
+    group = parser.getgroup("tokbudget", "throughput gate")
+    group.addoption(
+        "--tokbudget",
+        action="store_true",
+        default=None,
+        dest="tokbudget",
+        help="run the throughput tests and judge them (without it they are skipped)",
+    )
+    group.addoption(
+        "--no-tokbudget",
+        action="store_false",
+        default=None,
+        dest="tokbudget",
+        help="skip the throughput tests although the ini file enables them",
+    )
+    group.addoption(
+        "--tokbudget-refresh",
+        metavar="REASON",
+        default=None,
+        help="measure and replace the baseline's anchor; the reason is recorded",
+    )
+    group.addoption(
+        "--tokbudget-append",
+        action="store_true",
+        help="for an accepted commit: add its sessions to the baseline's spread",
+    )
+    group.addoption(
+        "--tokbudget-allow-dirty",
+        action="store_true",
+        help="let a refresh or append go on with uncommitted changes in the measured code",
+    )
+    group.addoption(
+        "--tokbudget-inprocess",
+        action="store_true",
+        help="run the body in the pytest process: shown, never stored nor compared",
+    )
+    for option in OPTIONS:
+        if not option.ini_only:
+            group.addoption(option.flag, metavar=option.metavar, default=None, help=_shown(option))
+        many = option.name == "tokbudget_worker_args"
+        parser.addini(option.name, option.help, type="args" if many else "string", default=None)
+    parser.addini("tokbudget", "run the throughput tests", type="bool", default=False)
+
+
+def _shown(option: Option) -> str:
+    if option.choices is None:
+        return option.help
+    return f"{option.help} [{'|'.join(option.choices)}]"
+
+
+def is_enabled(config: pytest.Config) -> bool:
+    """Whether the throughput tests run: ``--tokbudget``, what implies it, or ini."""
+    flag = config.getoption("tokbudget")
+    if flag is not None:
+        return bool(flag)
+    if config.getoption("tokbudget_refresh") is not None:
+        return True
+    return bool(config.getini("tokbudget"))

@@ -1,0 +1,242 @@
+"""All options, parsed once into a frozen ``Settings``. Nothing else looks at ``config``."""
+
+from __future__ import annotations
+
+import os
+import re
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from ..analysis.quantities import parse_share
+from ..errors import UsageError
+from .options import OPTIONS, Option
+
+DEFAULT_STEPS = 200
+DEFAULT_TOLERANCE = 0.05
+DEFAULT_SESSIONS = (1, 3)
+REFRESH_SESSIONS = 5
+FEWEST_REFRESH_SESSIONS = 3
+DEFAULT_ORIGIN = "default"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the user asked for, checked.
+
+    ``sessions`` is ``(N, MAX)`` or ``None`` where neither option nor ini says; ``baselines_named``
+    is whether the directory was given explicitly; ``job`` names this invocation.
+    """
+
+    rootdir: Path
+    args: tuple[str, ...]
+    refresh: str | None
+    append: bool
+    allow_dirty: bool
+    inprocess: bool
+    baselines: Path
+    baselines_named: bool
+    report: Path
+    sessions: tuple[int, int] | None
+    sessions_from_option: bool
+    missing: str
+    inconclusive: str
+    pool: str
+    worker_args: tuple[str, ...]
+    steps: int
+    warmup_steps: int | None
+    tolerance: float
+    job: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
+
+    @property
+    def records(self) -> bool:
+        """Whether this invocation moves anchors."""
+        return self.refresh is not None
+
+
+def parse_sessions(text: object, origin: str) -> tuple[int, int]:
+    """``"N"`` or ``"N:MAX"`` (or the int N) → ``(N, MAX)``; raises UsageError naming ``origin``."""
+    match = re.fullmatch(r"([1-9]\d{0,3})(?::([1-9]\d{0,3}))?", str(text).strip())
+    if isinstance(text, bool) or match is None:
+        raise UsageError(
+            f"{origin}: {text!r} is not a number of sessions; "
+            'write N or N:MAX, like "3" or "1:3" (both at least 1)'
+        )
+    least = int(match[1])
+    most = int(match[2]) if match[2] else least
+    if most < least:
+        raise UsageError(f"{origin}: in {text!r} MAX is below N; write N:MAX with N <= MAX")
+    return least, most
+
+
+def parse_count(value: object, origin: str, *, least: int = 1) -> int:
+    """A whole number of steps, at least ``least``; raises UsageError naming ``origin``."""
+    text = str(value).strip()
+    if isinstance(value, (bool, float)) or not re.fullmatch(r"-?\d+", text) or int(text) < least:
+        raise UsageError(f"{origin}: {value!r} is not a whole number of at least {least}")
+    return int(text)
+
+
+def _text(config: pytest.Config, option: Option) -> tuple[str | None, str]:
+    """The value of an option and where it came from, command line before ini before default."""
+    given = None if option.ini_only else config.getoption(option.name)
+    if given is not None:
+        return str(given), option.flag
+    ini = config.getini(option.name)
+    if ini is not None and ini != []:
+        return str(ini), f"ini option {option.name}"
+    return option.default, DEFAULT_ORIGIN
+
+
+def _directory(config: pytest.Config, option: Option) -> Path:
+    """An option's path is relative to where it was typed, an ini's or default to the rootdir."""
+    value, origin = _text(config, option)
+    if not value:
+        raise UsageError(f"{origin}: an empty path; name a directory")
+    base = config.invocation_params.dir if origin == option.flag else config.rootpath
+    path = Path(base) / Path(value).expanduser()
+    if path.exists() and not path.is_dir():
+        raise UsageError(f"{origin}: {value!r} is a file; name a directory")
+    return path
+
+
+def _choice(config: pytest.Config, option: Option) -> str:
+    value, origin = _text(config, option)
+    assert option.choices is not None
+    if value not in option.choices:
+        raise UsageError(f"{origin}: {value!r} is not one of {', '.join(option.choices)}")
+    return value
+
+
+def read_settings(config: pytest.Config) -> Settings:
+    """Parse and check every option. Raises UsageError naming option and value."""
+    named = {option.name: option for option in OPTIONS}
+    values = {name: _text(config, option) for name, option in named.items()}
+    sessions, sessions_origin = values["tokbudget_sessions"]
+    pool = values["tokbudget_machine"][0] or os.environ.get("TOKBUDGET_MACHINE", "")
+    settings = Settings(
+        rootdir=Path(config.rootpath),
+        args=tuple(str(arg) for arg in config.invocation_params.args),
+        refresh=config.getoption("tokbudget_refresh"),
+        append=bool(config.getoption("tokbudget_append")),
+        allow_dirty=bool(config.getoption("tokbudget_allow_dirty")),
+        inprocess=_is_inprocess(config),
+        baselines=_directory(config, named["tokbudget_baselines"]),
+        baselines_named=values["tokbudget_baselines"][1] != DEFAULT_ORIGIN,
+        report=_directory(config, named["tokbudget_report"]),
+        sessions=parse_sessions(sessions, sessions_origin) if sessions is not None else None,
+        sessions_from_option=config.getoption("tokbudget_sessions") is not None,
+        missing=_choice(config, named["tokbudget_missing"]),
+        inconclusive=_choice(config, named["tokbudget_inconclusive"]),
+        pool=_pool(pool),
+        worker_args=tuple(config.getini("tokbudget_worker_args") or ()),
+        steps=_count_or(values["tokbudget_steps"], DEFAULT_STEPS),
+        warmup_steps=_warmup(values["tokbudget_warmup"]),
+        tolerance=_tolerance(values["tokbudget_tolerance"]),
+    )
+    _refuse(settings, config)
+    return settings
+
+
+def _pool(name: str) -> str:
+    if name and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name):
+        raise UsageError(
+            f"tokbudget_machine: {name!r} is not a pool name; use letters, digits, '.', '_', '-'"
+        )
+    return name
+
+
+def _count_or(value: tuple[str | None, str], default: int) -> int:
+    return default if value[0] is None else parse_count(value[0], value[1])
+
+
+def _warmup(value: tuple[str | None, str]) -> int | None:
+    return None if value[0] is None else parse_count(value[0], value[1], least=0)
+
+
+def _tolerance(value: tuple[str | None, str]) -> float:
+    text, origin = value
+    if text is None:
+        return DEFAULT_TOLERANCE
+    try:
+        return parse_share(text)
+    except UsageError as error:
+        raise UsageError(f"{origin}: {error}") from None
+
+
+def _is_inprocess(config: pytest.Config) -> bool:
+    """``--pdb`` and ``--trace`` need the body in this process."""
+    return bool(
+        config.getoption("tokbudget_inprocess")
+        or config.getoption("usepdb", False)
+        or config.getoption("trace", False)
+    )
+
+
+def _refuse(settings: Settings, config: pytest.Config) -> None:
+    """Refuse combinations that would move or lose what they should not."""
+    if settings.refresh is not None:
+        _refuse_reason(settings.refresh, Path(config.invocation_params.dir))
+        if settings.append:
+            raise UsageError("--tokbudget-refresh and --tokbudget-append exclude each other")
+        if settings.missing == "record":
+            raise UsageError(
+                "--tokbudget-refresh and --tokbudget-missing=record exclude each other"
+            )
+        _refuse_few(settings)
+    if settings.inprocess and (settings.records or settings.append):
+        raise UsageError(
+            "an in-process run (--tokbudget-inprocess, --pdb, --trace) is never stored: "
+            "leave out --tokbudget-refresh and --tokbudget-append"
+        )
+    if settings.missing == "record":
+        _refuse_few(settings)
+        if os.environ.get("CI") and not settings.baselines_named:
+            raise UsageError(
+                "--tokbudget-missing=record under CI would write into a checkout that is thrown "
+                "away; name a directory that is kept: --tokbudget-baselines DIR"
+            )
+    _refuse_plugins(config)
+
+
+def _refuse_few(settings: Settings) -> None:
+    sessions = settings.sessions
+    if settings.sessions_from_option and sessions and sessions[0] < FEWEST_REFRESH_SESSIONS:
+        raise UsageError(
+            f"--tokbudget-sessions {sessions[0]}: a baseline needs at least "
+            f"{FEWEST_REFRESH_SESSIONS} sessions (default {REFRESH_SESSIONS})"
+        )
+
+
+def _refuse_reason(reason: str, cwd: Path) -> None:
+    name = f"--tokbudget-refresh {reason!r}"
+    if not reason.strip():
+        raise UsageError(f'{name}: say why the baseline moves, like "fused AdamW"')
+    if "::" in reason or (cwd / reason).exists():
+        raise UsageError(
+            f"{name}: this names a test or a path, not a reason; "
+            f'write --tokbudget-refresh "why" {reason}'
+        )
+
+
+def _refuse_plugins(config: pytest.Config) -> None:
+    """Workers of xdist would share the device; a rerun launders a regression."""
+    processes = config.getoption("numprocesses", None)
+    distributed = len(config.getoption("tx", None) or ())
+    if max(int(processes or 0), distributed) > 1:
+        raise UsageError(
+            f"-n {processes or distributed}: with --tokbudget the tests would share the device "
+            "with each other; use -n 0"
+        )
+    for option in ("reruns", "force_reruns"):
+        reruns = config.getoption(option, None)
+        if reruns:
+            flag = "--" + option.replace("_", "-")
+            raise UsageError(
+                f"{flag} {reruns}: a rerun of a measured test would launder a regression; "
+                f"leave {flag} out with --tokbudget (measured tests are never rerun)"
+            )
+    if config.getoption("reruns_mode", None) == "append":
+        raise UsageError("--reruns-mode append: measured tests are never rerun; leave it out")

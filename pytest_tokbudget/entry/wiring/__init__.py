@@ -1,0 +1,76 @@
+"""Where the rooms meet: the only place (with ``cli.py``) that knows the concrete classes.
+
+Here is what a worker needs; ``services.py`` is the controller's part. Everything is imported inside
+the functions: a worker that only measures loads no judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...records.budget import Budget
+from ...records.machine import MachineRecord
+from ...storing.workload_identity import CollectedTest, workload_of
+from ..settings import Settings
+
+__all__ = [
+    "CollectedTest",
+    "machine",
+    "measure_steps",
+    "measured",
+    "own_paths",
+    "recorder",
+    "watch",
+    "workload_of",
+]
+
+if TYPE_CHECKING:
+    from ...measuring.measurement import Measured, Measurement
+    from ...measuring.recorder import Recorder
+
+
+def recorder(beat: memoryview | None) -> Recorder:
+    """A recorder on the system's clock that writes its heartbeat to ``beat``."""
+    from ...measuring.clock import SystemClock
+    from ...measuring.recorder import Recorder
+
+    return Recorder(SystemClock(), beat=beat)
+
+
+def measure_steps(step: Callable[[], object], marks: Recorder, budget: Budget) -> Measurement:
+    """Measure one step after the other, on this process's devices and clock."""
+    from ...measuring.clock import SystemClock
+    from ...measuring.devices import TorchDevices
+    from ...measuring.loop import measure_steps
+
+    return measure_steps(step, marks, budget, TorchDevices(), SystemClock())
+
+
+def watch(pipeline: object, marks: Recorder, budget: Budget) -> Measurement:
+    """Measure a pipeline that runs itself."""
+    from ...measuring.clock import SystemClock
+    from ...measuring.devices import TorchDevices
+    from ...measuring.watch import watch_pipeline
+
+    return watch_pipeline(pipeline, marks, budget, TorchDevices(), SystemClock())
+
+
+def measured(measurement: Measurement) -> Measured:
+    """What the author sees of a measurement."""
+    from ...measuring.measurement import Measured
+
+    return Measured(measurement)
+
+
+def machine(settings: Settings) -> MachineRecord:
+    """The machine, its software and the checkout under test."""
+    from ...evidence.machine import read_machine
+
+    return read_machine(settings.pool, rootdir=settings.rootdir, exclude=own_paths(settings))
+
+
+def own_paths(settings: Settings) -> tuple[Path, Path]:
+    """Directories this package writes: changes in them are no changes of the measured code."""
+    return settings.baselines, settings.report

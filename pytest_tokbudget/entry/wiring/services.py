@@ -1,0 +1,252 @@
+"""What the controller works with: sessions, store, judge, artifacts, and what a person sees."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ...analysis.results import failed_result, test_result
+from ...evidence.machine import read_machine
+from ...judging import judge
+from ...launching.launcher import ProcessLauncher
+from ...launching.progress import ProgressSnapshot
+from ...records.base import Unavailable
+from ...records.baseline import Baseline
+from ...records.budget import Budget
+from ...records.launch import WorkerOutcome, WorkerSpec
+from ...records.machine import MachineRecord
+from ...records.result import RunResult, TestResult
+from ...records.run import RunRecord
+from ...records.verdict import Outcome, Verdict
+from ...reporting import junit, terminal
+from ...reporting.progress import make_progress
+from ...storing.artifacts import ReportDirectory
+from ...storing.baselines import BaselineDirectory
+from ...storing.machine_class import machine_class
+from ...storing.refresh import Proposal, append_sessions, candidate, propose_anchor
+from ...storing.refresh_log import RefreshTerms
+from ..settings import Settings
+from . import own_paths
+
+WORKER_MODULE = "pytest_tokbudget.entry.worker_main"
+
+
+class Services:
+    """Built once by the controller."""
+
+    def __init__(self, config: pytest.Config, settings: Settings) -> None:
+        self._config = config
+        self._settings = settings
+        self.store = BaselineDirectory(settings.baselines)
+        self.report = ReportDirectory(settings.report)
+        self._launcher = ProcessLauncher(
+            WORKER_MODULE,
+            on_progress=self._on_progress,
+            on_output=self._on_output if config.getoption("capture") == "no" else None,
+        )
+        self._progress = make_progress(sys.stdout, is_tty=sys.stdout.isatty())
+        self._machine: MachineRecord | None = None
+
+    def session(self, nodeid: str, index: int, total: int) -> WorkerOutcome:
+        """Measure one session of ``nodeid`` in a fresh process."""
+        self._progress.session_started(nodeid, index + 1, total)
+        try:
+            with tempfile.TemporaryDirectory(prefix="tokbudget-") as scratch:
+                return self._launcher.run(self._spec(nodeid, index, Path(scratch)))
+        finally:
+            self._progress.session_ended()
+
+    def _spec(self, nodeid: str, index: int, scratch: Path) -> WorkerSpec:
+        from ...plugin import INITIAL_SYS_PATH
+
+        settings = self._settings
+        return WorkerSpec(
+            nodeid=nodeid,
+            args=[*settings.args, *settings.worker_args],
+            argv=list(sys.argv),
+            cwd=str(self._config.invocation_params.dir),
+            rootdir=str(settings.rootdir),
+            sys_path=list(INITIAL_SYS_PATH),
+            result_path=str(scratch / "result.json"),
+            progress_path=str(scratch / "progress"),
+            session_index=index,
+            job=settings.job,
+        )
+
+    def _on_progress(self, snapshot: ProgressSnapshot) -> None:
+        self._progress.update(snapshot.phase, snapshot.counting_marks)
+
+    @staticmethod
+    def _on_output(text: str) -> None:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+    def load(self, run: RunRecord) -> Baseline | Unavailable:
+        """The stored baseline of what ``run`` measured."""
+        return self.store.load(run.workload, machine_class(run.machine))
+
+    def judge(
+        self,
+        runs: Sequence[RunRecord],
+        baseline: Baseline | Unavailable | None,
+        budget: Budget,
+        most: int,
+    ) -> Verdict:
+        """The verdict on the sessions so far."""
+        return judge(runs, baseline, budget, max_sessions=most)
+
+    def judge_floor(self, runs: Sequence[RunRecord]) -> Verdict | None:
+        """The verdict on the floor alone, ``None`` without one."""
+        budget = runs[-1].budget
+        if budget.floor_tok_s is None:
+            return None
+        alone = msgspec.structs.replace(budget, tolerance=None)
+        return judge(runs, None, alone, max_sessions=len(runs))
+
+    def _terms(self, reason: str, wanted: int) -> RefreshTerms:
+        settings = self._settings
+        return RefreshTerms(
+            reason=reason,
+            job=settings.job,
+            today=time.strftime("%Y-%m-%d", time.gmtime()),
+            wanted=wanted,
+            allow_dirty=settings.allow_dirty,
+        )
+
+    def propose(self, runs: Sequence[RunRecord], reason: str, wanted: int) -> Proposal:
+        """What a refresh from ``runs`` would store. Raises RefreshRefusedError."""
+        old = self.load(runs[0])
+        return propose_anchor(
+            runs,
+            old=old if isinstance(old, Baseline) else None,
+            terms=self._terms(reason, wanted),
+        )
+
+    def replace_anchor(self, runs: Sequence[RunRecord], reason: str, wanted: int) -> Verdict:
+        """Queue the new anchor and say what it is. Raises RefreshRefusedError."""
+        proposal = self.propose(runs, reason, wanted)
+        run = runs[0]
+        self.store.replace_anchor(
+            run.workload, machine_class(run.machine), proposal.sessions, proposal.entry
+        )
+        return recorded(proposal, run.budget)
+
+    def append(self, runs: Sequence[RunRecord]) -> None:
+        """Queue the fit sessions for the baseline's spread. Raises RefreshRefusedError."""
+        old = self.load(runs[0])
+        sessions = append_sessions(
+            runs,
+            old=old if isinstance(old, Baseline) else None,
+            terms=self._terms("appended", len(runs)),
+        )
+        self.store.append(runs[0].workload, machine_class(runs[0].machine), sessions)
+
+    def discard(self, runs: Sequence[RunRecord]) -> None:
+        """Drop what is queued for a test that failed after all."""
+        if runs:
+            self.store.discard(runs[0].workload)
+
+    def leave_candidate(self, runs: Sequence[RunRecord]) -> Path:
+        """Leave the baseline that these runs would make among the artifacts."""
+        return self.report.write_candidate(
+            candidate(runs, terms=self._terms("candidate: no baseline before", len(runs)))
+        )
+
+    def result(self, verdict: Verdict, runs: Sequence[RunRecord]) -> TestResult:
+        """A judged test as run.json has it."""
+        return test_result(verdict, runs)
+
+    def failed_result(
+        self, nodeid: str, outcome: str, reason: str, runs: Sequence[RunRecord] = ()
+    ) -> TestResult:
+        """A test without a verdict as run.json has it."""
+        return failed_result(nodeid, outcome, reason, runs)
+
+    def junit_properties(self, result: TestResult) -> list[tuple[str, object]]:
+        """The main figures for pytest's ``user_properties``."""
+        return list(junit.properties(result))
+
+    @contextlib.contextmanager
+    def uncaptured(self) -> Iterator[None]:
+        """Let progress reach the terminal: nothing of the user's runs in this process here."""
+        capture = self._config.pluginmanager.getplugin("capturemanager")
+        reporter = self._config.pluginmanager.getplugin("terminalreporter")
+        with capture.global_and_fixture_disabled() if capture else contextlib.nullcontext():
+            if reporter is not None:
+                reporter.ensure_newline()
+            yield
+
+    def terminal_text(self, result: TestResult, *, color: bool, width: int = 80) -> str:
+        """The section of one test."""
+        return terminal.render(result, self.machine, width=width, color=color)
+
+    def summary(self, results: Sequence[TestResult], failed: set[str]) -> Iterator[str]:
+        """The lines of the terminal summary; a failed test has already shown its section."""
+        writer = self._config.get_terminal_writer()
+        width = min(writer.fullwidth, 100)
+        for result in results:
+            if result.nodeid in failed or result.outcome == "SKIPPED":
+                yield terminal.summary_line(result)
+            else:
+                yield self.terminal_text(result, color=writer.hasmarkup, width=width)
+        yield terminal.family_line(results)
+
+    @property
+    def machine(self) -> MachineRecord:
+        """The machine record, read once."""
+        if self._machine is None:
+            settings = self._settings
+            self._machine = read_machine(
+                settings.pool, rootdir=settings.rootdir, exclude=own_paths(settings)
+            )
+        return self._machine
+
+    def write_run_json(self, results: Sequence[TestResult]) -> Path:
+        """Write run.json."""
+        created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        sha = self.machine.commit.sha
+        return self.report.write_run_json(
+            RunResult(created=created, commit=sha, machine=self.machine, tests=list(results))
+        )
+
+    def shown(self, path: Path) -> str:
+        """``path`` relative to the rootdir where it lies below it."""
+        root = self._settings.rootdir
+        return str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
+
+    def close(self) -> None:
+        """End the progress display."""
+        self._progress.close()
+
+
+def recorded(proposal: Proposal, budget: Budget) -> Verdict:
+    """The verdict RECORDED, with what moved."""
+    entry = proposal.entry
+    sentences = [f"baseline stored from {len(proposal.sessions)} fresh sessions: {entry.reason}"]
+    if entry.change_pct is not None and entry.change_ci_pct is not None:
+        low, high = entry.change_ci_pct
+        sentences.append(
+            f"it moves by {entry.change_pct:+.1f} % (99 % interval {low:+.1f} … {high:+.1f} %)"
+        )
+    if proposal.set_aside:
+        sentences.append(f"{len(proposal.set_aside)} slower sessions were set aside and replaced")
+    if proposal.note:
+        sentences.append(proposal.note)
+    sentences.append("a baseline of several jobs knows its spread better: --tokbudget-append")
+    return Verdict(
+        outcome=Outcome.RECORDED,
+        sentences=sentences,
+        tok_s=entry.new_tok_s,
+        baseline_tok_s=entry.old_tok_s,
+        change_pct=entry.change_pct,
+        ci_pct=entry.change_ci_pct,
+        tolerance_pct=None if budget.tolerance is None else 100 * budget.tolerance,
+        floor_tok_s=budget.floor_tok_s,
+    )
