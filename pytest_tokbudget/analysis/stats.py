@@ -9,61 +9,11 @@ import numpy as np
 
 from pytest_tokbudget.records.baseline import Baseline, Spread
 
-from .spread import (
-    LEARNED_DEGREES,
-    about_mean,
-    baseline_spread,
-    deviation,
-    pooled,
-    pooled_or_larger,
-    student_quantile,
-)
+from .outliers import slow_outliers
+from .settled import LEARNED_DEGREES, baseline_spread
+from .spread import NO_SPREAD, about_mean, deviation, pooled_or_larger, student_quantile
 
-SET_ASIDE_ALPHA = 0.001
-"""One-sided level at which a session is called slower than the others (a slow host)."""
-
-NO_SPREAD = Spread(variance=0.0, degrees=0.0)
-
-
-def slow_excess(
-    x: Sequence[float],
-    index: int,
-    known: Spread = NO_SPREAD,
-    alpha: float = SET_ASIDE_ALPHA,
-) -> float:
-    """Return how far ``x[index]`` lies above the others, in units of the critical distance.
-
-    Above 1 means: slower than the others by a one-sided Student test at ``alpha``. The value is
-    left out of the mean and of the spread it is tested against (the externally studentized, or
-    deleted, residual), so that an outlier cannot hide itself. ``known`` is spread learned
-    elsewhere, pooled with that of the others. Without one degree of freedom the answer is 0.
-    """
-    others = [value for place, value in enumerate(x) if place != index]
-    if not others:
-        return 0.0
-    spread = pooled(known, about_mean(others))
-    if spread.degrees < 1:
-        return 0.0
-    error = deviation(spread) * sqrt(1 + 1 / len(others))
-    critical = student_quantile(1 - alpha, spread.degrees)
-    return float((x[index] - np.mean(others)) / error / critical)
-
-
-def slow_outliers(x: Sequence[float], alpha: float = SET_ASIDE_ALPHA) -> list[int]:
-    """Return the indices of sessions slower than the others, most extreme first.
-
-    ``x`` is −log tok/s of sessions of one workload. One at a time: the slowest is tested against
-    the rest by a one-sided Student test at ``alpha``, left out if it fails, and the next is tested
-    against what is left. At least three values must remain to test against one another.
-    """
-    left = list(range(len(x)))
-    found: list[int] = []
-    while len(left) >= 3:
-        slowest = max(range(len(left)), key=lambda place: x[left[place]])
-        if slow_excess([x[index] for index in left], slowest, NO_SPREAD, alpha) <= 1:
-            break
-        found.append(left.pop(slowest))
-    return found
+__all__ = ["change_interval", "percent_of_rate", "pool_learned", "slow_outliers"]
 
 
 def pool_learned(baseline: Baseline) -> Spread:

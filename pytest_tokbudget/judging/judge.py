@@ -199,10 +199,10 @@ def _throughput(case: _Case, baseline: Baseline) -> Ruling:
     assert tolerance is not None
     delta = -log1p(-tolerance)
     anchor = anchor_of(baseline)
-    seen = look(anchor, case.x, delta, lost=case.lost)
+    seen = look(anchor, case.x, delta, most=case.max_sessions, lost=case.lost)
     case.seen = seen
     if seen.set_aside is not None:
         index = case.steady[seen.set_aside]
         tok_s = case.runs[index].timing.tok_s
         case.reasons[index] = f"{rate(tok_s)}, slower than the others beyond chance: a slow host?"
-    return rule_on(anchor, seen, tolerance=tolerance, delta=delta, remaining=case.remaining)
+    return rule_on(anchor, seen, tolerance=tolerance, delta=delta, lost=case.lost)

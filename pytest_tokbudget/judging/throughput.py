@@ -11,7 +11,7 @@ from pytest_tokbudget.analysis.looks import (
     half_width,
     sessions_needed,
 )
-from pytest_tokbudget.analysis.spread import (
+from pytest_tokbudget.analysis.settled import (
     SETTLED_DEGREES,
     SETTLED_JOBS,
     SETTLED_JOBS_TERM,
@@ -26,25 +26,25 @@ MOST_SESSIONS_ADVISED = 12
 """More sessions than this in one job are no advice: other remedies cost less."""
 
 
-def rule_on(
-    anchor: Anchor, seen: Look, *, tolerance: float, delta: float, remaining: int
-) -> Ruling:
-    """Return the ruling of one look; ``remaining`` sessions may still be measured."""
+def rule_on(anchor: Anchor, seen: Look, *, tolerance: float, delta: float, lost: int) -> Ruling:
+    """Return the ruling of one look; ``lost`` sessions never became steady."""
     if seen.outcome is Outcome.PASS:
-        return Ruling(seen.outcome, (_passed(seen, tolerance),))
-    if seen.outcome is Outcome.IMPROVED:
-        return Ruling(seen.outcome, _improved(seen))
-    if seen.outcome is Outcome.REGRESSED:
-        return Ruling(seen.outcome, _regressed(seen, tolerance))
-    sentences = _undecided(anchor, seen, tolerance, delta)
-    return Ruling(seen.outcome, sentences, wants_more=remaining > 0)
+        sentences = _passed(seen, tolerance)
+    elif seen.outcome is Outcome.IMPROVED:
+        sentences = _improved(seen)
+    elif seen.outcome is Outcome.REGRESSED:
+        sentences = _regressed(seen, tolerance)
+    else:
+        sentences = _undecided(anchor, seen, tolerance, delta, lost)
+    return Ruling(seen.outcome, sentences, wants_more=not seen.settled)
 
 
-def _passed(seen: Look, tolerance: float) -> str:
-    return (
+def _passed(seen: Look, tolerance: float) -> tuple[str, ...]:
+    sentence = (
         f"{change(seen.d)}, tolerance {share(tolerance)}: code {share(2 * tolerance)} slower would "
         "look this good in fewer than 1 run in 100."
     )
+    return (sentence,)
 
 
 def _improved(seen: Look) -> tuple[str, ...]:
@@ -67,25 +67,28 @@ def _regressed(seen: Look, tolerance: float) -> tuple[str, ...]:
     return first, second
 
 
-def _undecided(anchor: Anchor, seen: Look, tolerance: float, delta: float) -> tuple[str, ...]:
-    first = (
-        f"{change(seen.d)}, 99 % interval {interval(seen.d, seen.half_width)}: "
-        f"too uncertain for a tolerance of {share(tolerance)}."
-    )
-    if seen.d > delta and seen.d > seen.half_width and len(seen.counted) < 2:
-        first = f"{change(seen.d)}, tolerance {share(tolerance)}: one slow session fails no test."
-    elif seen.d > delta and seen.d > seen.half_width:
-        first = (
-            f"{change(seen.d)}, tolerance {share(tolerance)}, but not in every session: "
-            f"99 % interval {interval(seen.d, seen.half_width)}."
-        )
-    return first, _remedy(anchor, seen, delta)
+def _undecided(
+    anchor: Anchor, seen: Look, tolerance: float, delta: float, lost: int
+) -> tuple[str, ...]:
+    left_out = lost + (seen.set_aside is not None)
+    return _doubt(seen, tolerance, delta, left_out), _remedy(anchor, seen, delta, left_out)
 
 
-def _remedy(anchor: Anchor, seen: Look, delta: float) -> str:
+def _doubt(seen: Look, tolerance: float, delta: float, left_out: int) -> str:
+    shown = f"99 % interval {interval(seen.d, seen.half_width)}"
+    against = f"{change(seen.d)}, tolerance {share(tolerance)}"
+    if seen.d > delta and seen.d > seen.half_width:
+        if len(seen.counted) < 2:
+            return f"{against}: one slow session alone fails no test."
+        return f"{against}, but too close, or not in every session: {shown}."
+    if left_out and len(seen.counted) < 2 and seen.d + seen.half_width < 2 * delta:
+        return f"{against}: with a session left out, one alone passes no test."
+    return f"{change(seen.d)}, {shown}: too uncertain for a tolerance of {share(tolerance)}."
+
+
+def _remedy(anchor: Anchor, seen: Look, delta: float, left_out: int) -> str:
     needed = sessions_needed(anchor, seen, delta, MOST_SESSIONS_ADVISED)
     if needed is not None:
-        left_out = 1 if seen.set_aside is not None else 0
         return (
             f"{count(needed, 'session')} that lie like these would decide "
             f"(--tokbudget-sessions 1:{needed + left_out})."

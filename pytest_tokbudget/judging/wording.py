@@ -19,7 +19,7 @@ def share(value: float) -> str:
 
 def rate(tok_s: float) -> str:
     """Write a rate: ``"14,500 tok/s"``, ``"102.4 tok/s"``."""
-    return f"{tok_s:,.0f} tok/s" if tok_s >= 1000 else f"{tok_s:.4g} tok/s"
+    return f"{tok_s:,.0f} tok/s" if tok_s >= 999.5 else f"{tok_s:.4g} tok/s"
 
 
 def change(d: float) -> str:
