@@ -31,9 +31,15 @@ def render_baseline(
     grid.add_column(overflow="fold")
     for label, value in _rows(baseline, figures):
         grid.add_row(f"  {label}", Text(fitting(value, encoding)))
-    log = [Text(fitting(line, encoding)) for line in _log(baseline)]
-    top = drawn(Group(heading, Text(""), grid), width=width, color=color)
-    return "\n".join([top, "", drawn(Group(*log), width=width, color=color)])
+    log = Table.grid(padding=(0, 1, 0, 0))
+    for style in ("dim", None):
+        log.add_column(overflow="fold", style=style)
+    for entry in reversed(baseline.log):
+        when = f"  {entry.date} {(entry.commit or '')[:9]}".rstrip()
+        log.add_row(when, Text(fitting(_entry(entry), encoding)))
+    parts = (Group(heading, Text(""), grid), Text("  refreshes, newest first"), log)
+    top, title, entries = (drawn(part, width=width, color=color) for part in parts)
+    return f"{top}\n\n{title}\n{entries}"
 
 
 def _rows(baseline: Baseline, figures: BaselineFigures) -> list[tuple[str, str]]:
@@ -63,14 +69,7 @@ def _fields(fields: dict[str, str]) -> str:
     return ", ".join(f"{name} {value}" for name, value in fields.items())
 
 
-def _log(baseline: Baseline) -> list[str]:
-    """Newest first: the last refresh is what a reviewer looks for."""
-    lines = [f"  {_entry(one)}" for one in reversed(baseline.log)]
-    return ["  refreshes, newest first:", *lines] if lines else ["  no refresh was logged"]
-
-
 def _entry(entry: RefreshEntry) -> str:
-    commit = f" {entry.commit[:9]}" if entry.commit else ""
     moved = f"{rate(entry.new_tok_s)} tok/s"
     if entry.old_tok_s is not None:
         moved = f"{rate(entry.old_tok_s)} → {moved}"
@@ -78,4 +77,4 @@ def _entry(entry: RefreshEntry) -> str:
         moved += f", {signed(entry.change_pct)}"
     if entry.change_ci_pct is not None:
         moved += f" ({interval(entry.change_ci_pct)})"
-    return f"{entry.date}{commit}  {moved}: {entry.reason}"
+    return f"{moved}: {entry.reason}"

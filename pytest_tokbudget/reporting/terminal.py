@@ -63,27 +63,27 @@ def render(
 
     ANSI codes only with ``color``; characters that ``encoding`` lacks are replaced.
     """
-    heading = Text.assemble(
-        (result.outcome, STYLES.get(result.outcome, "bold")), "  ", fitting(result.nodeid, encoding)
-    )
+    style = STYLES.get(result.outcome, "bold")
+    heading = Text.assemble((result.outcome, style), "  ", fitting(result.nodeid, encoding))
     reason = Padding(Text(fitting(result.reason, encoding)), (0, 0, 0, 2))
     parts = [drawn(Group(heading, reason), width=width, color=color)]
     rows = [*_rows(result)]
     if rows and machine is not None:
         rows += [("machine", machine_line(machine)), ("versions", versions_line(machine))]
     if rows:
-        parts.append(drawn(_grid(rows, encoding), width=width, color=color))
+        parts.append(drawn(_grid(rows, style, encoding), width=width, color=color))
     if result.outcome in _TO_REFRESH:
         parts.append(fitting(_to_refresh(result, width), encoding))
     return "\n\n".join(parts)
 
 
-def _grid(rows: Sequence[Row], encoding: str) -> Table:
+def _grid(rows: Sequence[Row], style: str, encoding: str) -> Table:
     table = Table.grid(padding=(0, 1, 0, 0))
     table.add_column(no_wrap=True, style="dim", width=_LABEL_WIDTH)
     table.add_column(overflow="fold")
     for label, value in rows:
-        table.add_row(f"  {label}", Text(fitting(value, encoding)))
+        shown = Text(fitting(value, encoding), style if label == "change" else "")
+        table.add_row(f"  {label}", shown)
     return table
 
 
@@ -184,7 +184,7 @@ def family_line(results: Sequence[TestResult], *, encoding: str = "utf-8") -> st
     if not judged:
         return ""
     return fitting(
-        f"{count(judged, 'test')} judged at {percent(100 * FALSE_ALARM_SHARE)} false alarms each "
-        f"at most: expect {expected:.2g} on unchanged code",
+        f"{count(judged, 'test')} judged, at most {percent(100 * FALSE_ALARM_SHARE)} "
+        f"false alarms each: {expected:.2g} to expect",
         encoding,
     )
