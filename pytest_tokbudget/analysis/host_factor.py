@@ -22,6 +22,8 @@ LEAST_ELASTICITY = 0.25
 SPEED_BOUNDS = (0.75, 1.33)
 """How far the solved speed may be from the prior's."""
 
+_NUDGE = 1.05
+
 TYPICAL_RECORD_COST_NS = {False: 7_000.0, True: 3_400.0}
 """Cost of a record on the hosts measured, without and with operators traced: for want of a canary.
 (H200 hosts; launch-bound steps of 12 ms took 16.5 and 25.7 ms under the tracer.)"""
@@ -53,31 +55,47 @@ def step_ms(program: Program, model: HostModel, gil_share: float = 1.0) -> float
     return replay(make_plan(program, model, gil_share)).wall_ns / program.steps / 1e6
 
 
-def record_cost_ns(canary: Canary) -> float:
+def record_cost_ns(canary: Canary) -> float | None:
     """What the tracer costs per record: the cost at which the replayed canary takes as long as the
-    untraced one; 0 where tracing made it no slower, the largest possible where none suffices."""
+    untraced one. ``None`` where the canary cannot tell, because its step hardly depends on its
+    host; 0 where tracing made it no slower."""
+    program = canary.program
 
     def excess(cost: float) -> float:
-        return step_ms(canary.program, HostModel(record_cost_ns=cost)) - canary.untraced_step_ms
+        return step_ms(program, HostModel(record_cost_ns=cost)) - canary.untraced_step_ms
 
+    if elasticity_of(program, HostModel(typical_cost_ns(program))) <= LEAST_ELASTICITY:
+        return None
     # Beyond this no event has anything left to take away.
-    most = float(canary.program.host.own_ns.max() + canary.program.host.call_ns.max())
+    most = float(program.host.own_ns.max() + program.host.call_ns.max())
     if excess(0.0) <= 0:
         return 0.0
-    if excess(most) >= 0:
-        return most
-    return float(brentq(excess, 0.0, most, xtol=0.1))
+    return None if excess(most) >= 0 else float(brentq(excess, 0.0, most, xtol=0.1))
+
+
+def typical_cost_ns(program: Program) -> float:
+    """What a record typically costs at the density of a trace."""
+    return TYPICAL_RECORD_COST_NS[bool((program.host.records > 1).any())]
+
+
+def elasticity_of(program: Program, model: HostModel, gil_share: float = 1.0) -> float:
+    """Relative change of the replayed step for a relative change of the host's speed."""
+    now = step_ms(program, model, gil_share)
+    slower = step_ms(program, model.with_speed(model.speed * _NUDGE), gil_share)
+    return (slower / now - 1) / (_NUDGE - 1) if now > 0 else 0.0
 
 
 def prior(program: Program, canary: Canary | None) -> tuple[HostModel, str]:
     """The host model before looking at the timing pass, and where it comes from."""
-    if canary is None:
-        traced_ops = bool((program.host.records > 1).any())
-        return HostModel(TYPICAL_RECORD_COST_NS[traced_ops]), "typical cost of a record (no canary)"
+    cost = None if canary is None else record_cost_ns(canary)
+    if canary is None or cost is None:
+        why = "no canary" if canary is None else "the canary does not depend on its host"
+        return HostModel(typical_cost_ns(program)), f"typical cost of a record ({why})"
+    low, high = SPEED_BOUNDS
     speed = 1.0
     if program.launch_call_ns > 0 and canary.program.launch_call_ns > 0:
         speed = canary.program.launch_call_ns / program.launch_call_ns
-    return HostModel(record_cost_ns(canary), speed), "traced canary"
+    return HostModel(cost, min(max(speed, low), high)), "traced canary"
 
 
 def fit_host(
@@ -88,9 +106,7 @@ def fit_host(
 ) -> HostFit:
     """Find the host model of a program: the prior, and the timing pass where it can tell."""
     model, source = prior(program, canary)
-    now = step_ms(program, model, gil_share)
-    nudged = step_ms(program, model.with_speed(model.speed * 1.05), gil_share)
-    elasticity = (nudged / now - 1) / 0.05 if now > 0 else 0.0
+    elasticity = elasticity_of(program, model, gil_share)
     if timing_step_ms is None or elasticity <= LEAST_ELASTICITY:
         return HostFit(model, elasticity, False, source)
     low, high = (model.speed * one for one in SPEED_BOUNDS)
