@@ -201,7 +201,7 @@ class Recorder:
     def _own_stream(self) -> Stream:
         """Return a stream for a thread that marks without having declared itself a worker."""
         stream = self._stream(threading.current_thread().name, None, None)
-        if stream.thread != threading.get_ident():
+        if stream.native_id != threading.get_native_id():
             stream = self._stream(f"{stream.name}-{threading.get_native_id()}", None, None)
         self._local.stream = stream
         return stream

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable
 
-from .streams import Stream
+from .streams import Stream, living_threads
 
 
 class Safepoints:
@@ -78,12 +77,12 @@ class Safepoints:
         return named and threading.get_ident() != self._coordinator
 
     def _running(self, streams: Iterable[Stream]) -> list[str]:
-        threads = sys._current_frames()
+        threads = living_threads()
         return [
             stream.name
             for stream in streams
             if stream.alive
-            and stream.thread in threads
+            and stream.native_id in threads
             and not stream.quiet
             and stream.thread != self._coordinator
             and (self._names is None or stream.name in self._names)

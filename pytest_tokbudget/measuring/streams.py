@@ -120,5 +120,10 @@ class Stream:
         return found
 
 
+def living_threads() -> set[int]:
+    """Return the native ids of the threads that run; Python's own ids are used again too soon."""
+    return {thread.native_id for thread in threading.enumerate() if thread.native_id is not None}
+
+
 def _time_of(mark: tuple[int, object]) -> int:
     return mark[0]

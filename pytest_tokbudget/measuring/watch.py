@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import numpy.typing as npt
 
@@ -16,7 +14,7 @@ from .beat import ALLOWED_SILENCE_NS, DONE, SETUP, TIMING, WARM_UP, allowed_sile
 from .measurement import Measurement, collected, require_steps, used_devices
 from .recorder import Recorder
 from .stacks import thread_stacks
-from .streams import Stream
+from .streams import Stream, living_threads
 from .warmup import MAX_PASSES, WarmUpJudge
 from .window import WindowCut
 
@@ -150,10 +148,10 @@ class _Watch:
                     f"worker {stream.name!r} ({stream.role or 'no role'}) of {self._name} died in "
                     f"the {self._phase_name()} by {type(stream.error).__name__}: {stream.error}"
                 ) from stream.error
-        threads = sys._current_frames()
+        threads = living_threads()
         for stream in self._counting():
             over = self._cut is not None and self._cut.closed(stream)
-            if not over and not (stream.alive and stream.thread in threads):
+            if not over and not (stream.alive and stream.native_id in threads):
                 raise WorkerDiedError(self._ended_early(stream))
         self._look_for_stall()
 
