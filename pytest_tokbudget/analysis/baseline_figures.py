@@ -7,7 +7,8 @@ from math import exp, expm1, fsum, sqrt
 
 from ..errors import UnreadableError
 from ..records.baseline import Baseline
-from .spread import baseline_spread, slowness
+from .settled import baseline_spread
+from .spread import slowness
 
 
 @dataclass(frozen=True)

@@ -185,6 +185,6 @@ def family_line(results: Sequence[TestResult], *, encoding: str = "utf-8") -> st
         return ""
     return fitting(
         f"{count(judged, 'test')} judged, at most {percent(100 * FALSE_ALARM_SHARE)} "
-        f"false alarms each: {expected:.2g} to expect",
+        f"false alarms each: at most {expected:.2g} to expect",
         encoding,
     )

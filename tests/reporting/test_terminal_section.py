@@ -155,6 +155,6 @@ def test_the_family_counts_comparisons(result_of: ResultOf) -> None:
     results = [result_of("PASS"), result_of("REGRESSED"), result_of("NO_BASELINE", **UNCOMPARED)]
 
     assert family_line(results) == (
-        "2 tests judged, at most 0.7 % false alarms each: 0.014 to expect"
+        "2 tests judged, at most 1 % false alarms each: at most 0.02 to expect"
     )
     assert family_line(results[2:]) == ""
