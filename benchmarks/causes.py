@@ -30,7 +30,7 @@ from pytest_tokbudget.records.result import Finding
 
 UNFAULTED = "none"
 EXPECTED = {
-    "python": (ReplayCause.PYTHON, ReplayCause.DISPATCH),
+    "python": (ReplayCause.PYTHON,),
     "item": (ReplayCause.SYNC, ReplayCause.COPY),
     "cache": (ReplayCause.ALLOCATOR,),
     "copy": (ReplayCause.COPY,),
