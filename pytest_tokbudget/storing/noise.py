@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ..analysis.spread import about_mean, deviation, job_count, student_quantile
+from ..analysis.spread import about_mean, deviation, student_quantile
+from ..analysis.stats import pool_learned
 from ..errors import RefreshRefusedError
 from ..records.baseline import Baseline, StoredSession
 from ..records.budget import Budget
@@ -56,7 +57,7 @@ def check_noise(sessions: Sequence[StoredSession], budget: Budget, old: Baseline
             "against a git ref (--tokbudget-against)"
         )
     first = narrowest_tolerance(spread, sessions=count, most=most, settled=False)
-    if budget.tolerance < first and (old is None or job_count(old) == 1):
+    if budget.tolerance < first and (old is None or pool_learned(old).jobs == 1):
         return (
             f"{wide}: until more jobs are added (--tokbudget-append), "
             "judgements may often be INCONCLUSIVE"
