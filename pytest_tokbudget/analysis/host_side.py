@@ -39,11 +39,12 @@ class HostSide:
         """Partition ``[start, split)`` of the ``chosen`` gaps of ``device``."""
         chosen = chosen[gaps.split_ns[chosen] > gaps.start_ns[chosen]]
         thread, owner = gaps.thread[chosen], gaps.owner[chosen]
-        pairs = np.unique(np.stack((thread, owner), axis=1), axis=0)
+        base = len(self.timeline.threads) + 1
+        pair = (thread + 1).astype(np.int64) * base + owner + 1
         starts, ends, codes, origin = [], [], [], []
-        for pair_thread, pair_owner in pairs.tolist():
-            mine = chosen[(thread == pair_thread) & (owner == pair_owner)]
-            by = self._stretches(pair_thread, pair_owner)
+        for key in np.flatnonzero(np.bincount(pair)).tolist():
+            mine = chosen[pair == key]
+            by = self._stretches(key // base - 1, key % base - 1)
             pieces = cut(gaps.start_ns[mine], gaps.split_ns[mine], by)
             starts.append(pieces.start_ns)
             ends.append(pieces.end_ns)
