@@ -1,0 +1,226 @@
+"""The pytest plugin object that turns a pytest process into a worker for one item."""
+
+from __future__ import annotations
+
+import difflib
+import io
+from collections.abc import Generator
+from pathlib import Path
+from typing import TextIO
+
+import pytest
+from _pytest.config import create_terminal_writer
+
+from ..launching.progress import ProgressBlock
+from ..launching.spec_file import SessionFiles, write_result
+from ..records.launch import CapturedSection, WorkerResult, WorkerSpec
+from ..records.run import RunRecord
+from .neutral import file_name, neutralize, only_arguments_for, unregister_unwanted
+from .phases import Phase, captured_sections, deciding_phase, phase_of
+from .proxy import is_measured
+
+NEAR_NAMES = 5
+
+
+class WorkerPlugin:
+    """Keeps the one item, neutralizes what must not run twice, and collects how the item ended.
+
+    ``spec`` and ``progress`` are for the fixture; ``deliver`` takes what it measured.
+    """
+
+    def __init__(self, spec: WorkerSpec, progress: ProgressBlock, terminal: TextIO) -> None:
+        self.spec = spec
+        self.progress = progress
+        self._terminal = _Terminal(terminal)
+        self._run: RunRecord | None = None
+        self._phases: list[Phase] = []
+        self._sections: list[CapturedSection] = []
+        self._requested = False
+        self._trouble: list[str] = []
+        self._collected: list[str] = []
+        self._found = False
+
+    def deliver(self, run: RunRecord) -> None:
+        """Take the session's run record; it leaves with the result."""
+        self._run = run
+
+    # -- being a pytest for one item --------------------------------------------------------------
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_load_initial_conftests(
+        self, early_config: pytest.Config
+    ) -> Generator[None, None, None]:
+        """Coverage would start here, from options parsed early."""
+        neutralize(early_config.known_args_namespace)
+        yield
+
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_cmdline_parse(self) -> Generator[None, pytest.Config, pytest.Config]:
+        """The innermost wrapper: nobody has seen the parsed options before."""
+        config = yield
+        config.stash[WORKER_KEY] = self
+        neutralize(config.option)
+        if self.spec.randomly_seed is not None and hasattr(config.option, "randomly_seed"):
+            config.option.randomly_seed = self.spec.randomly_seed
+        files = SessionFiles.of(self.spec)
+        parent = Path(self.spec.basetemp) if self.spec.basetemp else files.basetemp
+        parent.mkdir(exist_ok=True)
+        # pytest empties this directory first, so it is a new one inside the one that was named.
+        config.option.basetemp = str(parent / f"session{self.spec.session_index}")
+        only_arguments_for(self.spec.nodeid, config)
+        return config
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_configure(self, config: pytest.Config) -> None:
+        """Send the reporter's lines elsewhere: the controller has its own."""
+        unregister_unwanted(config)
+        reporter = config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is not None:
+            writer = create_terminal_writer(config, self._terminal)
+            writer.hasmarkup = False
+            reporter._tw = writer
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_make_collect_report(
+        self, collector: pytest.Collector
+    ) -> pytest.CollectReport | None:
+        """Import no other test file: what it leaves in the process is not the workload's."""
+        if isinstance(collector, pytest.File) and collector.path.name != file_name(
+            self.spec.nodeid
+        ):
+            return pytest.CollectReport(collector.nodeid, "passed", None, [])
+        return None
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_collection_modifyitems(
+        self, config: pytest.Config, items: list[pytest.Item]
+    ) -> Generator[None, object, object]:
+        """Keep the item, whatever other plugins make of a collection that is not whole."""
+        before = list(items)
+        result = yield
+        self._collected = [item.nodeid for item in before]
+        mine = [item for item in [*items, *before] if item.nodeid == self.spec.nodeid][:1]
+        self._found = bool(mine)
+        items[:] = mine
+        return result
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """A file that cannot be imported may be the item's own."""
+        if report.failed:
+            self._trouble.append(f"collecting {report.nodeid} failed\n{report.longreprtext}")
+
+    def pytest_internalerror(self, excrepr: object) -> None:
+        """pytest itself, or a plugin's hook, failed."""
+        self._trouble.append(f"pytest's own machinery failed\n{excrepr}")
+
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """``pytest.exit`` and Ctrl-C end the session without a report."""
+        self._trouble.append(f"the session was ended by {excinfo.exconly()}\n{excinfo.getrepr()}")
+
+    # -- the item's end ---------------------------------------------------------------------------
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Leave the result as soon as it is known; the session's end may not come."""
+        self._requested = is_measured(item)
+        result = yield
+        if self._phases:
+            write_result(self.spec, self._result())
+        return result
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Outermost, so that the report is final; the exception in ``call`` is the raw one."""
+        report = yield
+        phase = phase_of(call, report, item)
+        self._phases.append(phase)
+        self._sections = captured_sections(report)
+        shown = self._terminal.take()
+        if phase.status == "failed" and shown:
+            self._sections.append(CapturedSection(title=f"Terminal {call.when}", text=shown))
+        return report
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self) -> None:
+        """Forget the reporter's own line."""
+        self._terminal.take()
+
+    pytest_runtest_call = pytest_runtest_setup
+    pytest_runtest_teardown = pytest_runtest_setup
+
+    def finish(self, exit_status: int) -> None:
+        """Write the final result once pytest has returned ``exit_status``."""
+        write_result(self.spec, self._result(exit_status))
+
+    def _result(self, exit_status: int | None = None) -> WorkerResult:
+        broken = exit_status in (pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.INTERRUPTED)
+        if not self._phases or broken:
+            return self._no_verdict(exit_status)
+        phase = deciding_phase(self._phases)
+        return WorkerResult(
+            status=phase.status,
+            when=phase.when,
+            reason=phase.reason,
+            longrepr=phase.longrepr,
+            exception_mro=list(phase.exception_mro),
+            sections=self._sections,
+            duration_s=sum(each.duration_s for each in self._phases),
+            requested=self._requested,
+            run=self._run,
+        )
+
+    def _no_verdict(self, exit_status: int | None) -> WorkerResult:
+        """The item never ran, or the session broke around it."""
+        texts = list(self._trouble)
+        if not self._found and self._collected:
+            texts.insert(0, self._not_found())
+        shown = self._terminal.take().strip()
+        if not texts:
+            texts.append(
+                f"pytest ended with status {exit_status} in the measuring process and ran nothing"
+                + (f"\n{shown}" if shown else "; its output is in the log of the process")
+            )
+        return WorkerResult(
+            status="failed",
+            when="call" if self._phases else "collect",
+            reason=texts[0].partition("\n")[0],
+            longrepr="\n\n".join(texts),
+            sections=self._sections,
+            requested=self._requested,
+        )
+
+    def _not_found(self) -> str:
+        near = difflib.get_close_matches(self.spec.nodeid, self._collected, NEAR_NAMES, cutoff=0.6)
+        return (
+            f"{self.spec.nodeid}: not found in the measuring process: the collection is not "
+            "deterministic (parameters from a set, the clock, random numbers or object addresses?); "
+            "give the parameters fixed ids\n"
+            + (f"nearest: {', '.join(near)}" if near else f"{len(self._collected)} others found")
+        )
+
+
+WORKER_KEY = pytest.StashKey[WorkerPlugin]()
+"""Where ``config.stash`` holds the plugin object in a worker; absent in every other process."""
+
+
+class _Terminal(io.TextIOBase):
+    """The reporter's stream: a file that outlives the process, and what came since last asked."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+        self._recent: list[str] = []
+
+    def write(self, text: str) -> int:
+        """Write through, so that a killed process leaves it all."""
+        self._recent.append(text)
+        self._file.write(text)
+        self._file.flush()
+        return len(text)
+
+    def take(self) -> str:
+        """What was written since the last call."""
+        text = "".join(self._recent)
+        self._recent.clear()
+        return text

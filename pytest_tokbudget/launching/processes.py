@@ -1,0 +1,98 @@
+"""Ends processes, with all that they started."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+"""From ``linux/prctl.h``."""
+
+COOKIE_VARIABLE = "TOKBUDGET_SESSION"
+"""Inherited by everything a worker starts, so that it can be found when its parents are gone."""
+
+
+def die_with_parent() -> None:
+    """Let the kernel kill this process when the thread that forked it ends (Linux; else nothing)."""
+    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of descendants whose own parent ends (Linux; else nothing)."""
+    _prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def _prctl(option: int, value: int) -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
+
+
+def signal_group(group: int, number: int) -> None:
+    """Send a signal to a process group; one that is gone is no error."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, number)
+
+
+def wait_until(condition: Callable[[], bool], seconds: float, poll_s: float = 0.01) -> bool:
+    """Whether ``condition`` came true within ``seconds``."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() >= end:
+            return False
+        time.sleep(poll_s)
+    return True
+
+
+def kill_descendants(group: int, within_s: float = 3.0) -> list[str]:
+    """Kill all that is left below this process and in ``group``, reap it, and return what it was.
+
+    Children of killed processes become this process's own (``adopt_orphans``), so the walk is
+    repeated until none is left. The returned lines read ``"python (pid 123)"``.
+    """
+    import psutil
+
+    signal_group(group, signal.SIGKILL)
+    own = psutil.Process()
+    killed: dict[int, str] = {}
+    end = time.monotonic() + within_s
+    while time.monotonic() < end:
+        reap()
+        left = own.children(recursive=True)
+        if not left:
+            break
+        for process in left:
+            with contextlib.suppress(psutil.Error):
+                if process.status() != psutil.STATUS_ZOMBIE:
+                    killed.setdefault(process.pid, f"{process.name()} (pid {process.pid})")
+                    process.kill()
+        time.sleep(0.01)
+    return list(killed.values())
+
+
+def reap() -> None:
+    """Collect every child that has ended."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def kill_marked(cookie: str) -> list[str]:
+    """Kill every process of this user whose environment carries ``cookie``; return what it was.
+
+    The last resort, when the guard itself was killed and its descendants have new parents.
+    """
+    import psutil
+
+    killed = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.pid != os.getpid() and process.environ().get(COOKIE_VARIABLE) == cookie:
+                killed.append(f"{process.name()} (pid {process.pid})")
+                process.kill()
+    return killed
