@@ -46,6 +46,7 @@ _TO_REFRESH = {
 }
 """Verdicts whose next step is a refresh: what for, and the reason to put into the command."""
 
+_COMMAND = "pytest --tokbudget-refresh"
 _LABEL_WIDTH = 11
 
 Row = tuple[str, str]
@@ -65,7 +66,7 @@ def render(
     """
     style = STYLES.get(result.outcome, "bold")
     heading = Text.assemble((result.outcome, style), "  ", fitting(result.nodeid, encoding))
-    reason = Padding(Text(fitting(result.reason, encoding)), (0, 0, 0, 2))
+    reason = Padding(Text(fitting(_sentences(result), encoding)), (0, 0, 0, 2))
     parts = [drawn(Group(heading, reason), width=width, color=color)]
     rows = [*_rows(result)]
     if rows and machine is not None:
@@ -75,6 +76,14 @@ def render(
     if result.outcome in _TO_REFRESH:
         parts.append(fitting(_to_refresh(result, width), encoding))
     return "\n\n".join(parts)
+
+
+def _sentences(result: TestResult) -> str:
+    """A sentence that holds the command gives way to the command itself, which is never wrapped."""
+    if result.outcome not in _TO_REFRESH:
+        return result.reason
+    sentences = result.reason.split("\n")
+    return "\n".join(one for one in sentences if _COMMAND not in one) or result.reason
 
 
 def _grid(rows: Sequence[Row], style: str, encoding: str) -> Table:

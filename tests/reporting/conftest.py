@@ -17,7 +17,8 @@ REASONS = {
     "in fewer than 1 run in 100.",
     "REGRESSED": "5.1 % slower than the baseline, tolerance 3 %: unchanged code would look this "
     "slow in fewer than 1 run in 100.\nEach of 2 sessions alone is slower than the baseline.",
-    "NO_BASELINE": "No baseline for this machine class, cpu-amd-epyc-2c.",
+    "NO_BASELINE": "No baseline for this machine class, cpu-amd-epyc-2c.\n"
+    'to make one: pytest --tokbudget-refresh "REASON" tests/test_speed.py::test_step',
 }
 COMPARED = {"tok_s": 13740.0, "baseline_tok_s": 14480.0, "change_pct": -5.11, "mde_pct": 1.92}
 
