@@ -16,7 +16,7 @@ from ...analysis.results import failed_result, test_result
 from ...evidence.machine import read_machine
 from ...judging import judge
 from ...launching.launcher import ProcessLauncher
-from ...launching.progress import ProgressSnapshot
+from ...launching.progress import ProgressSnapshot, phase_name
 from ...records.base import Unavailable
 from ...records.baseline import Baseline
 from ...records.budget import Budget
@@ -78,10 +78,17 @@ class Services:
             progress_path=str(scratch / "progress"),
             session_index=index,
             job=settings.job,
+            basetemp=str(self._config.getoption("basetemp") or ""),
+            randomly_seed=self._randomly_seed(),
         )
 
+    def _randomly_seed(self) -> int | None:
+        """The seed that pytest-randomly settled on: parameters drawn from it must not change."""
+        seed = self._config.getoption("randomly_seed", None)
+        return seed if isinstance(seed, int) else None
+
     def _on_progress(self, snapshot: ProgressSnapshot) -> None:
-        self._progress.update(snapshot.phase, snapshot.counting_marks)
+        self._progress.update(phase_name(snapshot.phase), snapshot.counting_marks)
 
     @staticmethod
     def _on_output(text: str) -> None:
