@@ -63,7 +63,7 @@ def unregister_unwanted(config: pytest.Config) -> None:
 
 
 def file_name(nodeid: str) -> str:
-    """The name of the file a node id or an argument is in: ``"a/test_b.py::test_c"`` → ``test_b.py``."""
+    """The name of the file that a node id or argument is in: ``"a/b.py::test_c"`` → ``"b.py"``."""
     return PurePath(nodeid.partition("::")[0]).name
 
 

@@ -67,12 +67,13 @@ def _message(error: BaseException) -> str:
 
 def deciding_phase(phases: list[Phase]) -> Phase:
     """The first of the most severe phases; its text holds that of later failures too."""
-    worst = max(phases, key=lambda phase: SEVERITY.index(phase.status))
+    own = _without_subtests(phases)
+    worst = max(own, key=lambda phase: SEVERITY.index(phase.status))
     if worst.status == "passed":
-        return next((phase for phase in phases if phase.when == "call"), worst)
+        return next((phase for phase in own if phase.when == "call"), worst)
     if worst.status != "failed":
         return worst
-    failed = [phase for phase in phases if phase.status == "failed"]
+    failed = [phase for phase in own if phase.status == "failed"]
     texts = [worst.longrepr]
     texts += [f"{each.when} failed too\n{each.longrepr}" for each in failed if each is not worst]
     return Phase(
@@ -83,6 +84,16 @@ def deciding_phase(phases: list[Phase]) -> Phase:
         exception_mro=worst.exception_mro,
         duration_s=worst.duration_s,
     )
+
+
+def _without_subtests(phases: list[Phase]) -> list[Phase]:
+    """Subtests report as calls of their own, before the item's; only their failures concern it."""
+    last_call = max((i for i, phase in enumerate(phases) if phase.when == "call"), default=0)
+    return [
+        phase
+        for i, phase in enumerate(phases)
+        if phase.when != "call" or i == last_call or phase.status == "failed"
+    ]
 
 
 def captured_sections(report: pytest.TestReport) -> list[CapturedSection]:

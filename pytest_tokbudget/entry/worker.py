@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import difflib
 import io
+import tempfile
 from collections.abc import Generator
 from pathlib import Path
-from typing import TextIO
+from typing import TextIO, cast
 
 import pytest
 from _pytest.config import create_terminal_writer
 
+from ..launching.guard import leave_stacks
 from ..launching.progress import ProgressBlock
 from ..launching.spec_file import SessionFiles, write_result
 from ..records.launch import CapturedSection, WorkerResult, WorkerSpec
@@ -37,8 +39,7 @@ class WorkerPlugin:
         self._sections: list[CapturedSection] = []
         self._requested = False
         self._trouble: list[str] = []
-        self._collected: list[str] = []
-        self._found = False
+        self._collected: list[str] | None = None
 
     def deliver(self, run: RunRecord) -> None:
         """Take the session's run record; it leaves with the result."""
@@ -66,7 +67,7 @@ class WorkerPlugin:
         parent = Path(self.spec.basetemp) if self.spec.basetemp else files.basetemp
         parent.mkdir(exist_ok=True)
         # pytest empties this directory first, so it is a new one inside the one that was named.
-        config.option.basetemp = str(parent / f"session{self.spec.session_index}")
+        config.option.basetemp = tempfile.mkdtemp(prefix="session", dir=parent)
         only_arguments_for(self.spec.nodeid, config)
         return config
 
@@ -76,9 +77,14 @@ class WorkerPlugin:
         unregister_unwanted(config)
         reporter = config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None:
-            writer = create_terminal_writer(config, self._terminal)
+            writer = create_terminal_writer(config, cast(TextIO, self._terminal))
             writer.hasmarkup = False
             reporter._tw = writer
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self) -> None:
+        """By now pytest has turned the stacks of a fatal signal to stderr; turn them back."""
+        leave_stacks(SessionFiles.of(self.spec).stacks)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_make_collect_report(
@@ -93,15 +99,13 @@ class WorkerPlugin:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(
-        self, config: pytest.Config, items: list[pytest.Item]
+        self, items: list[pytest.Item]
     ) -> Generator[None, object, object]:
         """Keep the item, whatever other plugins make of a collection that is not whole."""
         before = list(items)
         result = yield
         self._collected = [item.nodeid for item in before]
-        mine = [item for item in [*items, *before] if item.nodeid == self.spec.nodeid][:1]
-        self._found = bool(mine)
-        items[:] = mine
+        items[:] = [item for item in [*items, *before] if item.nodeid == self.spec.nodeid][:1]
         return result
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
@@ -110,7 +114,7 @@ class WorkerPlugin:
             self._trouble.append(f"collecting {report.nodeid} failed\n{report.longreprtext}")
 
     def pytest_internalerror(self, excrepr: object) -> None:
-        """pytest itself, or a plugin's hook, failed."""
+        """A hook of pytest, or of a plugin, failed."""
         self._trouble.append(f"pytest's own machinery failed\n{excrepr}")
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
@@ -144,20 +148,23 @@ class WorkerPlugin:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self) -> None:
-        """Forget the reporter's own line."""
-        self._terminal.take()
+        """Forget the reporter's own lines."""
+        self._terminal.forget()
 
     pytest_runtest_call = pytest_runtest_setup
     pytest_runtest_teardown = pytest_runtest_setup
 
-    def finish(self, exit_status: int) -> None:
-        """Write the final result once pytest has returned ``exit_status``."""
-        write_result(self.spec, self._result(exit_status))
+    def finish(self) -> None:
+        """Write the final result once pytest has returned.
 
-    def _result(self, exit_status: int | None = None) -> WorkerResult:
-        broken = exit_status in (pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.INTERRUPTED)
-        if not self._phases or broken:
-            return self._no_verdict(exit_status)
+        A pytest that never came to collect leaves none: the launcher then shows its output.
+        """
+        if self._phases or self._trouble or self._collected is not None:
+            write_result(self.spec, self._result())
+
+    def _result(self) -> WorkerResult:
+        if self._trouble or not any(phase.when == "teardown" for phase in self._phases):
+            return self._broken_off()
         phase = deciding_phase(self._phases)
         return WorkerResult(
             status=phase.status,
@@ -171,33 +178,32 @@ class WorkerPlugin:
             run=self._run,
         )
 
-    def _no_verdict(self, exit_status: int | None) -> WorkerResult:
-        """The item never ran, or the session broke around it."""
+    def _broken_off(self) -> WorkerResult:
+        """The item never ran, or the session broke around it: failed, with all that is known."""
         texts = list(self._trouble)
-        if not self._found and self._collected:
+        if not self._phases and self.spec.nodeid not in (self._collected or ()):
             texts.insert(0, self._not_found())
-        shown = self._terminal.take().strip()
+        texts += [phase.longrepr for phase in self._phases if phase.longrepr]
         if not texts:
-            texts.append(
-                f"pytest ended with status {exit_status} in the measuring process and ran nothing"
-                + (f"\n{shown}" if shown else "; its output is in the log of the process")
-            )
+            texts.append("pytest ended in the measuring process before the item had ended")
         return WorkerResult(
             status="failed",
             when="call" if self._phases else "collect",
             reason=texts[0].partition("\n")[0],
             longrepr="\n\n".join(texts),
             sections=self._sections,
+            duration_s=sum(each.duration_s for each in self._phases),
             requested=self._requested,
         )
 
     def _not_found(self) -> str:
-        near = difflib.get_close_matches(self.spec.nodeid, self._collected, NEAR_NAMES, cutoff=0.6)
+        nodeid, collected = self.spec.nodeid, self._collected or []
+        near = difflib.get_close_matches(nodeid, collected, NEAR_NAMES)
+        others = ", ".join(near) if near else f"none; {len(collected)} others are in that file"
         return (
-            f"{self.spec.nodeid}: not found in the measuring process: the collection is not "
-            "deterministic (parameters from a set, the clock, random numbers or object addresses?); "
-            "give the parameters fixed ids\n"
-            + (f"nearest: {', '.join(near)}" if near else f"{len(self._collected)} others found")
+            f"{nodeid}: not found in the measuring process: the collection is not deterministic "
+            "(parameters from a set, the clock, random numbers or object addresses?); give the "
+            f"parameters fixed ids. Nearest names: {others}"
         )
 
 
@@ -218,6 +224,12 @@ class _Terminal(io.TextIOBase):
         self._file.write(text)
         self._file.flush()
         return len(text)
+
+    def forget(self) -> None:
+        """Empty the file too: only what comes after this can explain a death in the item."""
+        self._recent.clear()
+        self._file.seek(0)
+        self._file.truncate()
 
     def take(self) -> str:
         """What was written since the last call."""

@@ -5,13 +5,11 @@ Started by ``launching.launcher``; imports nothing heavy before the guard has fo
 
 from __future__ import annotations
 
-import faulthandler
-import os
+import io
 import sys
 import time
-from pathlib import Path
 
-from ..launching.guard import start_guarded
+from ..launching.guard import leave_stacks, start_guarded
 from ..launching.progress import RESULT_NS, ProgressBlock
 from ..launching.spec_file import SessionFiles, take_spec
 from ..records.launch import WorkerSpec
@@ -25,17 +23,19 @@ def main() -> int:
     spec = take_spec()
     progress = ProgressBlock(spec.progress_path)
     start_guarded(progress)
-    _leave_stacks(SessionFiles.of(spec).stacks)
+    leave_stacks(SessionFiles.of(spec).stacks)
+    _flush_each_line()
     sys.argv[:] = spec.argv
     status = _run_pytest(spec, progress)
     progress.slots[RESULT_NS] = time.monotonic_ns()
     return status
 
 
-def _leave_stacks(path: Path) -> None:
-    """Have a fatal signal write the stacks of all threads, with the GIL held or not."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    faulthandler.enable(file=descriptor, all_threads=True)
+def _flush_each_line() -> None:
+    """Output goes to a file here; under ``-s`` a person still wants to see it as it comes."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(line_buffering=True)
 
 
 def _run_pytest(spec: WorkerSpec, progress: ProgressBlock) -> int:
@@ -46,5 +46,5 @@ def _run_pytest(spec: WorkerSpec, progress: ProgressBlock) -> int:
     with SessionFiles.of(spec).terminal.open("w", encoding="utf-8") as terminal:
         plugin = WorkerPlugin(spec, progress, terminal)
         status = int(pytest.main(list(spec.args), plugins=[plugin]))
-        plugin.finish(status)
+        plugin.finish()
     return status

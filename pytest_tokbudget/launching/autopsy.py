@@ -58,7 +58,7 @@ def explain_death(
     stacks = tail(files.stacks, STACK_LINES, STACK_BYTES).strip()
     if stacks:
         parts.append(f"what its threads were doing:\n{stacks}")
-    for title, path in (("output", files.log), ("terminal output", files.terminal)):
+    for title, path in (("output", files.log), ("words to the terminal", files.terminal)):
         text = tail(path).strip()
         if text:
             parts.append(f"its last {title}:\n{text}")

@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import faulthandler
 import os
 import select
 import signal
 import sys
 import time
+import traceback
+from pathlib import Path
 from types import FrameType
 
 from .processes import adopt_orphans, die_with_parent, kill_descendants, signal_group, wait_until
@@ -62,11 +65,13 @@ def start_guarded(progress: ProgressBlock) -> None:
     if worker == 0:
         _become_worker(guard)
         return
-    status = 1
     try:
-        status = _Guard(worker, controller, progress).watch()
-    finally:
-        os._exit(status)
+        _Guard(worker, controller, progress).watch()
+    except BaseException:  # noqa: BLE001 - a fork must not return into its parent's code
+        traceback.print_exc()
+        sys.stderr.flush()
+        os._exit(1)
+    os._exit(0)
 
 
 def _become_worker(guard: int) -> None:
@@ -88,14 +93,16 @@ class _Guard:
         self._slots[WORKER_PID] = worker
         self._told = False
         self._suspect_mark_ns: int | None = None
-        self._wake_r, wake_w = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._wake_r, wake_w = os.pipe()
+        os.set_blocking(self._wake_r, False)
+        os.set_blocking(wake_w, False)
         signal.set_wakeup_fd(wake_w, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, _wake)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._be_told)
 
-    def watch(self) -> int:
-        """Wait for an ending, clean up, and return this process's own exit status."""
+    def watch(self) -> None:
+        """Wait for an ending, and clean up."""
         try:
             ending = self._wait()
             if ending is not Ending.NONE:
@@ -103,7 +110,6 @@ class _Guard:
                 self._end(ending)
         finally:
             self._clean_up()
-        return 0
 
     def _be_told(self, _number: int, _frame: FrameType | None) -> None:
         self._told = True
@@ -171,15 +177,23 @@ class _Guard:
 
     def _clean_up(self) -> None:
         if not self._ended():
-            signal_group(self._worker, signal.SIGKILL)
+            os.kill(self._worker, signal.SIGKILL)
             wait_until(self._ended, ABORT_GRACE_S)
         killed = kill_descendants(self._worker)
         if killed:
-            print("tokbudget: ended what the test left running:", ", ".join(killed), flush=True)
+            sys.stdout.write(f"tokbudget: ended what the test left running: {', '.join(killed)}\n")
+            sys.stdout.flush()
 
 
 def _wake(_number: int, _frame: FrameType | None) -> None:
     """A handler must exist for the wake-up descriptor to be written."""
+
+
+def leave_stacks(path: Path) -> None:
+    """Have a fatal signal write the Python stacks of all threads, with the GIL held or not."""
+    # Left open on purpose: the handler writes to it when nothing else works any more.
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    faulthandler.enable(file=descriptor, all_threads=True)
 
 
 def _forbid_core_dump(pid: int) -> None:

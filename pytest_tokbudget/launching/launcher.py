@@ -88,7 +88,7 @@ def _result(spec: WorkerSpec, death: Death) -> tuple[WorkerResult | None, str]:
         result = read_result(spec)
     except LaunchError as error:
         return None, f"{spec.nodeid}: {error}"
-    if result is None or death.ending is Ending.NONE and (death.worker or 0) >= 0:
+    if result is None or (death.ending is Ending.NONE and (death.worker or 0) >= 0):
         return result, ""
     how = "did not exit and was ended" if death.ending else describe_exit(death.worker or 0)
     note = CapturedSection(
@@ -110,9 +110,9 @@ class _Session:
         self._control, guards = socket.socketpair()
         try:
             with guards, self._files.log.open("wb") as log:
-                self._process = subprocess.Popen(
+                self._process: subprocess.Popen[bytes] = subprocess.Popen(
                     worker_command(module, spec),
-                    stdin=guards,
+                    stdin=guards.fileno(),
                     stdout=log,
                     stderr=log,
                     cwd=spec.cwd,
@@ -140,8 +140,7 @@ class _Session:
                     on_progress(self.progress.snapshot())
                 if follower is not None:
                     follower.pass_on()
-            code = self._process.wait()
-        return code
+            return self._process.wait()
 
     def close(self) -> None:
         """End what is left, at once where the session was interrupted; leave no zombie."""

@@ -9,22 +9,28 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import psutil
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 """From ``linux/prctl.h``."""
+
+LEAVE_GRACE_S = 0.5
 
 COOKIE_VARIABLE = "TOKBUDGET_SESSION"
 """Inherited by everything a worker starts, so that it can be found when its parents are gone."""
 
 
 def die_with_parent() -> None:
-    """Let the kernel kill this process when the thread that forked it ends (Linux; else nothing)."""
+    """Let the kernel kill this process when the thread that forked it ends (Linux only)."""
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def adopt_orphans() -> None:
-    """Become the parent of descendants whose own parent ends (Linux; else nothing)."""
+    """Become the parent of descendants whose own parent ends (Linux only)."""
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
@@ -52,18 +58,20 @@ def wait_until(condition: Callable[[], bool], seconds: float, poll_s: float = 0.
 def kill_descendants(group: int, within_s: float = 3.0) -> list[str]:
     """Kill all that is left below this process and in ``group``, reap it, and return what it was.
 
+    First they may leave by themselves for ``LEAVE_GRACE_S``: multiprocessing's resource tracker
+    frees the shared memory of a dead worker, and must not be killed before it did.
     Children of killed processes become this process's own (``adopt_orphans``), so the walk is
     repeated until none is left. The returned lines read ``"python (pid 123)"``.
     """
     import psutil
 
-    signal_group(group, signal.SIGKILL)
     own = psutil.Process()
+    wait_until(lambda: not _remaining(own), LEAVE_GRACE_S)
+    signal_group(group, signal.SIGKILL)
     killed: dict[int, str] = {}
     end = time.monotonic() + within_s
     while time.monotonic() < end:
-        reap()
-        left = own.children(recursive=True)
+        left = _remaining(own)
         if not left:
             break
         for process in left:
@@ -75,7 +83,13 @@ def kill_descendants(group: int, within_s: float = 3.0) -> list[str]:
     return list(killed.values())
 
 
-def reap() -> None:
+def _remaining(own: psutil.Process) -> list[psutil.Process]:
+    """The descendants that are left once those that have ended are collected."""
+    _reap()
+    return own.children(recursive=True)
+
+
+def _reap() -> None:
     """Collect every child that has ended."""
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
