@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 
-_INDENT = "    "
+_INDENT = "  "
 _CONTINUES = " \\"
 _UNSAFE = re.compile(r"([^\w@%+=:,./-])", re.ASCII)
 
@@ -16,13 +16,13 @@ def refresh_command(nodeid: str, reason: str, width: int) -> list[str]:
     ``reason`` is plain words. A node id that alone is wider than a line is broken as well; its
     lines then begin at the left edge, for a shell takes leading blanks for the end of a word.
     """
-    lines = ["pytest"]
+    lines = [f"{_INDENT}pytest"]
     for word in ("--tokbudget-refresh", f'"{reason}"', shlex.quote(nodeid)):
         if len(lines[-1]) + 1 + len(word) + len(_CONTINUES) <= width:
             lines[-1] += f" {word}"
-        elif len(_INDENT) + len(word) <= width:
+        elif len(3 * _INDENT + word) <= width:
             lines[-1] += _CONTINUES
-            lines.append(_INDENT + word)
+            lines.append(3 * _INDENT + word)
         else:
             lines[-1] += _CONTINUES
             *broken, last = _pieces(_UNSAFE.sub(r"\\\1", nodeid), width - 1)

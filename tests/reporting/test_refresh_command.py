@@ -13,13 +13,13 @@ from pytest_tokbudget.reporting.refresh_command import refresh_command
 
 def test_it_stands_on_one_line_where_it_fits() -> None:
     assert refresh_command("a.py::b", "first baseline", 80) == [
-        'pytest --tokbudget-refresh "first baseline" a.py::b'
+        '  pytest --tokbudget-refresh "first baseline" a.py::b'
     ]
 
 
 def test_parameters_are_quoted() -> None:
     assert refresh_command("a.py::b[x y]", "why", 80) == [
-        "pytest --tokbudget-refresh \"why\" 'a.py::b[x y]'"
+        "  pytest --tokbudget-refresh \"why\" 'a.py::b[x y]'"
     ]
 
 
@@ -27,8 +27,8 @@ def test_a_long_node_id_gets_its_own_line() -> None:
     nodeid = "tests/test_throughput.py::test_a_long_name"
 
     assert refresh_command(nodeid, "why", 50) == [
-        'pytest --tokbudget-refresh "why" \\',
-        f"    {nodeid}",
+        '  pytest --tokbudget-refresh "why" \\',
+        f"      {nodeid}",
     ]
 
 

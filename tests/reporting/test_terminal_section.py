@@ -76,8 +76,8 @@ def test_no_baseline_in_plain_ascii(result_of: ResultOf, machine: MachineRecord)
                     a1b2c3d4e, 1 file changed
 
           To store one:
-        pytest --tokbudget-refresh "first baseline" \
-            tests/test_speed.py::test_step
+          pytest --tokbudget-refresh "first baseline" \
+              tests/test_speed.py::test_step
         """
     )
 
