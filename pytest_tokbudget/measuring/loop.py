@@ -17,7 +17,7 @@ from .beat import DONE, SETUP, TIMING, WARM_UP, enter
 from .measurement import Measurement, collected, require_steps, used_devices
 from .recorder import Recorder
 from .streams import Stream
-from .tokens import Tokens, checked
+from .tokens import Tokens, checked, quickly_checked
 from .warmup import MAX_PASSES, WarmUpJudge
 
 WORKER = "step"
@@ -131,7 +131,7 @@ class _StepLoop:
         self._run(self._budget.steps, "timing pass")
         self._devices.synchronize()
         end_ns = self._clock.monotonic_ns()
-        if len(self._stream.marks) != self._done:
+        if self._stream.mark_count != self._done:
             raise StepError(
                 "the step called step_end() itself in the thread that tokbudget() marks in, so its "
                 "tokens would count twice; either return them or use tokbudget.watch()"
@@ -165,6 +165,9 @@ class _StepLoop:
     def _checked(self, result: object, phase: str) -> Tokens:
         if inspect.iscoroutine(result):
             self._refuse_coroutine(result, phase)
+        quick = quickly_checked(result)
+        if quick is not None and quick.get(self._budget.token_kind):
+            return quick
         where = f"step {self._done + 1} ({phase}) returned"
         return checked(result, where, self._budget.token_kind)
 
@@ -178,7 +181,7 @@ class _StepLoop:
         )
 
     def _times_ms(self) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        times = [self._began_ns, *(time_ns for time_ns, _ in self._stream.marks)]
+        times = [self._began_ns, *self._stream.times_ns()]
         return np.diff(np.asarray(times, dtype=np.int64)).astype(np.float64) / 1e6
 
     def _median_ns(self) -> int | None:

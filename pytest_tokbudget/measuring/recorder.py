@@ -18,7 +18,7 @@ from .safepoints import Safepoints
 from .snapshot import repaired
 from .spans import Span
 from .streams import Stream
-from .tokens import checked
+from .tokens import checked, quickly_checked
 
 
 class Recorder:
@@ -70,7 +70,7 @@ class Recorder:
         if type(tokens) is not int or tokens <= 0:
             tokens = self._unusual(tokens, stream)
         now = self._now()
-        stream.marks.append((now, tokens))
+        stream.log.extend((now, tokens))
         if stream.counts:
             beat = self.beat
             beat[LAST_MARK_NS] = now
@@ -179,7 +179,7 @@ class Recorder:
 
     def mark_series(self, kind: str, constant_tokens: int | None = None) -> list[MarkSeries]:
         """Return all marks; bare counts are of ``kind``, marks without one ``constant_tokens``."""
-        return [one.mark_series(kind, constant_tokens) for one in self.streams() if one.marks]
+        return [one.mark_series(kind, constant_tokens) for one in self.streams() if one.log]
 
     def span_series(self) -> list[SpanSeries]:
         """Return all declared waits and stages."""
@@ -258,7 +258,8 @@ class Recorder:
     def _unusual(self, tokens: object, stream: Stream) -> object:
         if tokens is None and (self.bare_marks_count or not stream.counts):
             return None
-        return checked(tokens, f"step_end() of worker {stream.name!r} was given")
+        quick = quickly_checked(tokens)
+        return quick or checked(tokens, f"step_end() of worker {stream.name!r} was given")
 
     def _begins_to_count(self, stream: Stream, now: int) -> None:
         """Count a worker that was not declared to, from its first tokens on."""

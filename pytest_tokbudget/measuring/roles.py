@@ -19,11 +19,7 @@ def choose_counting(streams: Iterable[Stream], *, bare: bool = False) -> list[St
     declared = [stream for stream in streams if stream.declared]
     if declared:
         return declared
-    bearing = [
-        stream
-        for stream in streams
-        if any(bare or tokens is not None for _, tokens in stream.marks[:50])
-    ]
+    bearing = [stream for stream in streams if stream.counts_tokens(bare)]
     roles = sorted({stream.role or "" for stream in bearing})
     if len(roles) > 1:
         named = ", ".join(repr(role) if role else "(no role)" for role in roles)

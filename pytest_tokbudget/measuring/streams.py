@@ -1,20 +1,23 @@
-"""What one worker recorded, kept as plain lists that only ever grow by single appends.
+"""What one worker recorded, kept as plain lists that only ever grow by single calls.
 
-A single ``list.append`` is atomic: marks need no lock, a series is whole at any moment, and an
-exception or a collection in between cannot tear it.
+A single ``append`` or ``extend`` is atomic: marks need no lock, a series is whole at any moment,
+and an exception in between cannot tear it. Marks are integers in one flat list, with no object a
+mark that the garbage collector would have to count and visit.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from ..records.marks import MarkSeries, QueueSeries, SpanSeries
 from .tokens import by_kind
 
 QueueCall: TypeAlias = "tuple[int, int, int, int]"
 """Start ns, end ns, sequence number (−1: gave up), depth after the call."""
+
+_LOOKED_AT = 100
 
 
 class Stream:
@@ -33,7 +36,7 @@ class Stream:
         "device",
         "error",
         "hook",
-        "marks",
+        "log",
         "name",
         "native_id",
         "queues",
@@ -49,7 +52,8 @@ class Stream:
         self.name, self.role, self.device = name, role, device
         self.declared = self.counts = declared
         self.adopt_thread()
-        self.marks: list[tuple[int, object]] = []
+        self.log: list[object] = []
+        """Time ns and tokens of each mark, one after the other."""
         self.spans: dict[tuple[str, str], list[tuple[int, int]]] = {}
         self.queues: dict[tuple[str, str], list[QueueCall]] = {}
         self.hook: Callable[[Stream, int], None] | None = None
@@ -65,10 +69,24 @@ class Stream:
         self.native_id = threading.get_native_id()
         self.alive = True
 
+    @property
+    def mark_count(self) -> int:
+        """How many marks were made."""
+        return len(self.log) // 2
+
+    def times_ns(self) -> list[int]:
+        """Return when the marks were made."""
+        return cast("list[int]", self.log[::2])
+
+    def counts_tokens(self, bare: bool) -> bool:
+        """Return whether its first marks carry tokens, or with ``bare`` whether it marks at all."""
+        return any(bare or tokens is not None for tokens in self.log[1:_LOOKED_AT:2])
+
     def mark_series(self, kind: str, constant: int | None) -> MarkSeries:
         """Return the marks; bare counts are of ``kind``, marks without one ``constant`` tokens."""
         # Two threads that mark under one name may append out of order by a switch between the two.
-        marks = sorted(self.marks, key=_time_of)
+        flat = self.log[:]
+        marks = sorted(zip(cast("list[int]", flat[::2]), flat[1::2], strict=True), key=_time_of)
         constant = constant if self.counts else None
         counts = [by_kind(tokens, kind, constant) for _, tokens in marks]
         kinds = sorted({name for each in counts for name in each})

@@ -167,9 +167,9 @@ class _Watch:
 
     def _look_for_stall(self) -> None:
         counting = self._counting()
-        if self._median_ns is None and any(stream.marks for stream in counting):
+        if self._median_ns is None and any(stream.log for stream in counting):
             self._enter(self._phase)
-        last = max([self._phase_ns, *(one.marks[-1][0] for one in counting if one.marks)])
+        last = max([self._phase_ns, *(one.times_ns()[-1] for one in counting if one.log)])
         cut, late = self._cut, ""
         if cut is not None and cut.reached_ns is not None:
             # The others may go on for ever while one worker never comes to its last mark.
@@ -209,7 +209,7 @@ class _Watch:
         return self._recorder.counting_streams(self._budget.constant_tokens)
 
     def _mark_count(self) -> int:
-        return sum(len(stream.marks) for stream in self._counting())
+        return sum(stream.mark_count for stream in self._counting())
 
     def _round_times_ms(self, start_ns: int | None, end_ns: int | None) -> Floats:
         """Return the times of rounds: as many successive counting marks as there are workers.
@@ -217,8 +217,8 @@ class _Watch:
         One round is about one step of each worker; ``start_ns`` begins the first, marks before it
         and after ``end_ns`` are left out.
         """
-        counting = [stream for stream in self._counting() if stream.marks]
-        times = sorted(time_ns for stream in counting for time_ns, _ in list(stream.marks))
+        counting = [stream for stream in self._counting() if stream.log]
+        times = sorted(time_ns for stream in counting for time_ns in stream.times_ns())
         if start_ns is not None:
             times = [start_ns, *(each for each in times if each > start_ns)]
         if end_ns is not None:

@@ -52,7 +52,7 @@ class WindowCut:
             stream.hook = None
 
     def _begin(self, stream: Stream, _now_ns: int) -> None:
-        first = len(stream.marks) - 1
+        first = stream.mark_count - 1
         self._devices.synchronize(stream.device)
         start_ns = self._clock.monotonic_ns()
         stream.window, stream.window_ns = (first, first), (start_ns, start_ns)
@@ -68,7 +68,7 @@ class WindowCut:
             return
         stream.hook = None
         self._devices.synchronize(stream.device)
-        stream.window = (stream.window[0], len(stream.marks) - 1)
+        stream.window = (stream.window[0], stream.mark_count - 1)
         stream.window_ns = (stream.window_ns[0], self._clock.monotonic_ns())
         self._open.discard(id(stream))
         with self._recorder.changed:

@@ -31,7 +31,7 @@ class Crew:
         thread.start()
 
     def marks(self, name: str) -> int:
-        return sum(len(one.marks) for one in self.recorder.streams() if one.name == name)
+        return sum(one.mark_count for one in self.recorder.streams() if one.name == name)
 
     def until_marked(self, name: str) -> None:
         start = self.marks(name)
