@@ -16,7 +16,6 @@ def drawn(renderable: RenderableType, *, width: int, color: bool) -> str:
     console = Console(
         file=io.StringIO(),
         width=width,
-        height=25,
         force_terminal=color,
         color_system="standard" if color else None,
         no_color=not color,
