@@ -8,6 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from typing import IO
 
 
 class StepLog:
@@ -15,7 +16,7 @@ class StepLog:
 
     def __init__(self, every: int) -> None:
         self._every = every
-        self._file = tempfile.TemporaryFile("w+", prefix="dflash-", suffix=".log")  # noqa: SIM115
+        self._file: IO[str] | None = None
         self._lock = threading.Lock()
         self.lines = 0
 
@@ -26,6 +27,8 @@ class StepLog:
     def write(self, text: str) -> None:
         """Append ``text`` and wait until it is on the disk."""
         with self._lock:
+            if self._file is None:
+                self._file = tempfile.TemporaryFile("w+", prefix="dflash-", suffix=".log")  # noqa: SIM115
             self._file.write(text + "\n")
             self._file.flush()
             os.fsync(self._file.fileno())
@@ -33,7 +36,9 @@ class StepLog:
 
     def close(self) -> None:
         """Delete the file."""
-        self._file.close()
+        with self._lock:
+            if self._file is not None:
+                self._file.close()
 
 
 class CorrelatedStall:
