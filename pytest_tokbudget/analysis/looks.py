@@ -6,8 +6,8 @@ estimate decides. At each look d is held against
 
     h = t(level, ν) · s · √(1/K + 1/R + J)
 
-for K anchor sessions, R new ones and a variance J·s² between jobs. Either end may err in 0.9 % of
-all runs: the last look spends 0.6 %, the earlier ones share 0.3 % (group-sequential spending in the
+for K anchor sessions, R new ones and a variance J·s² between jobs. Either end may err in 0.8 % of
+all runs: the last look spends 0.6 %, the earlier ones share 0.2 % (group-sequential spending in the
 manner of O'Brien & Fleming 1979 and Lan & DeMets 1983: early looks decide the clear cases only).
 """
 
@@ -33,7 +33,7 @@ from .spread import (
 )
 
 LAST_LOOK_ALPHA = 0.006
-EARLIER_LOOKS_ALPHA = 0.003
+EARLIER_LOOKS_ALPHA = 0.002
 INTERVAL_LEVEL = 0.995
 """Of the interval that is shown: two-sided 99 %, whatever the look."""
 
