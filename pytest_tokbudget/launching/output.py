@@ -39,19 +39,21 @@ class OutputFollower:
 def tail(path: Path, lines: int = TAIL_LINES, size: int = TAIL_BYTES) -> str:
     """The last ``lines`` lines within the last ``size`` bytes of a text file; ``""`` without one.
 
-    Says how much was left out.
+    Says how much was left out before them. Of a line that a progress bar wrote over and over, its
+    last state is shown.
     """
     try:
         with path.open("rb") as file:
             whole = file.seek(0, 2)
-            start = max(0, whole - size)
-            file.seek(start)
-            text = file.read(size).decode("utf-8", errors="replace")
+            file.seek(max(0, whole - size))
+            data = file.read(size)
     except FileNotFoundError:
         return ""
-    kept = text.splitlines()[-lines:]
-    shown = "\n".join(kept)
-    left_out = whole - len(shown.encode())
-    if left_out > len(kept) + 1:
-        return f"[… {left_out:,} bytes before this are left out]\n{shown}"
-    return shown
+    ends_with_newline = data.endswith(b"\n")
+    kept = b"\n".join(data.split(b"\n")[-lines - ends_with_newline :])
+    shown = "\n".join(
+        line.rstrip("\r").rpartition("\r")[2]
+        for line in kept.decode("utf-8", errors="replace").rstrip("\n").split("\n")
+    )
+    left_out = whole - len(kept)
+    return f"[… {left_out:,} bytes before this are left out]\n{shown}" if left_out else shown

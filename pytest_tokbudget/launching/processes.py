@@ -67,20 +67,19 @@ def kill_descendants(group: int, within_s: float = 3.0) -> list[str]:
 
     own = psutil.Process()
     wait_until(lambda: not _remaining(own), LEAVE_GRACE_S)
-    signal_group(group, signal.SIGKILL)
     killed: dict[int, str] = {}
     end = time.monotonic() + within_s
-    while time.monotonic() < end:
+    while True:
         left = _remaining(own)
-        if not left:
-            break
         for process in left:
             with contextlib.suppress(psutil.Error):
                 if process.status() != psutil.STATUS_ZOMBIE:
                     killed.setdefault(process.pid, f"{process.name()} (pid {process.pid})")
                     process.kill()
+        signal_group(group, signal.SIGKILL)
+        if not left or time.monotonic() > end:
+            return list(killed.values())
         time.sleep(0.01)
-    return list(killed.values())
 
 
 def _remaining(own: psutil.Process) -> list[psutil.Process]:
