@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import threading
+
+from pytest_tokbudget.analysis.trace_rows import KnownThread
+from pytest_tokbudget.evidence.thread_table import known_threads, merged, with_autograd_names
+from tests.trace_builder import THREADS, TraceBuilder
+
+
+def test_this_thread_has_all_its_names() -> None:
+    me = threading.current_thread()
+    found = next(one for one in known_threads({me.native_id or 0: "loader"}) if one.ident)
+    by_id = {one.native_id: one for one in known_threads({me.native_id or 0: "loader"})}
+    mine = by_id[threading.get_native_id()]
+    assert (mine.name, mine.ident, mine.role) == (me.name, me.ident, "loader")
+    assert found.python
+
+
+def test_threads_that_ended_meanwhile_are_kept() -> None:
+    gone, stays = KnownThread("gone", 1, 11), KnownThread("stays", 2, 12)
+    renamed = KnownThread("renamed", 2, 12)
+    assert merged([gone, stays], [renamed]) == [renamed, gone]
+
+
+def test_a_thread_that_launched_for_one_device_is_autograds_of_that_device() -> None:
+    trace = TraceBuilder()
+    trace.launch(0, 10, 5, thread=0x2CDC_B6C0, device=1)
+    trace.launch(20, 30, 5, thread=0x2CDC_B6C1, device=0)
+    trace.launch(40, 50, 5, thread=0x2CDC_B6C1, device=1)
+    THREADS.append(KnownThread("pt_autograd_1", 0, 777, python=False))
+    try:
+        line = with_autograd_names(trace.timeline(0, 100))
+    finally:
+        THREADS.pop()
+    names = {hex(0x2CDC_B6C0): "pt_autograd_1", hex(0x2CDC_B6C1): f"thread {0x2CDC_B6C1:#x}"}
+    assert {line.threads[at].name for at in line.host_calls.thread} == set(names.values())
+    assert 777 in {line.threads[at].native_id for at in line.host_calls.thread}
