@@ -139,9 +139,14 @@ def test_an_error_of_the_block_is_not_hidden_by_a_workers(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(pipeline_module, "build_stages", failing)
     size = replace(quick(), targets=1, drafters=1)
-    with pytest.raises(KeyError, match="mine"), DFlashPipeline(size) as pipeline:
-        pipeline.wait_for(10**9)
-        raise KeyError("mine")
+
+    def run() -> None:
+        with DFlashPipeline(size) as pipeline:
+            pipeline.wait_for(10**9)
+            raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        run()
 
 
 def test_an_error_while_warming_starts_no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,10 +159,11 @@ def test_an_error_while_warming_starts_no_worker(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_worker_that_does_not_end_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    release = threading.Event()
+    release, began = threading.Event(), threading.Event()
 
     class Stuck(Failing):
         def train(self, item: SimulatedStates, step: int) -> Trained:
+            began.set()
             release.wait(30)
             return Trained({"real": 1})
 
@@ -167,13 +173,13 @@ def test_a_worker_that_does_not_end_is_named(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(pipeline_module, "build_stages", stuck)
     monkeypatch.setattr(pipeline_module, "JOIN_TIMEOUT_S", 0.05)
     size = replace(quick(), targets=1, drafters=1)
-    threads: list[threading.Thread] = []
-    with pytest.raises(RuntimeError, match="drafter-0"), DFlashPipeline(size) as pipeline:
-        threads += [t for t in threading.enumerate() if t.name == "drafter-0"]
-        while not pipeline.queue.qsize():
-            pass
+    before = set(threading.enumerate())
+    stuck_error = pytest.raises(RuntimeError, match=r"did not end within 0\.05 s.*drafter-0")
+    with stuck_error, DFlashPipeline(size):
+        assert began.wait(30)
     release.set()
-    threads[0].join(30)
+    for thread in set(threading.enumerate()) - before:
+        thread.join(30)
 
 
 def test_waiting_for_too_many_steps_times_out() -> None:

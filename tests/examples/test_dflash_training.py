@@ -19,9 +19,35 @@ def tiny() -> Size:
     size = SIZES["cpu"]
     assert size.model is not None
     model = replace(
-        size.model, width=32, heads=2, vocabulary=128, target_layers=6, exposed=3, drafter_layers=2
+        size.model,
+        width=32,
+        heads=2,
+        vocabulary=128,
+        drafter_layers=2,
     )
     return replace(size, slots=256, anchors=16, block=4, model=model)
+
+
+def learning() -> Size:
+    """Small, and wide enough to learn within seconds."""
+    size = tiny()
+    assert size.model is not None
+    model = replace(
+        size.model,
+        width=128,
+        target_layers=4,
+        exposed=1,
+        drafter_layers=1,
+        learning_rate=4e-3,
+    )
+    return replace(size, anchors=32, model=model)
+
+
+class Unwritten(StepLog):
+    """A log that leaves the disk alone."""
+
+    def write(self, text: str) -> None:
+        self.lines += 1
 
 
 @pytest.fixture
@@ -31,10 +57,10 @@ def one_thread() -> Any:
     torch.set_num_threads(before)
 
 
-def stages(knobs: str) -> tuple[RealTarget, RealDrafter]:
-    (target,), (drafter,) = build_real(
-        Workshop(tiny(), parse_knobs(knobs), Unrecorded(), StepLog(1))
-    )
+def stages(knobs: str, size: Size | None = None) -> tuple[RealTarget, RealDrafter]:
+    """The stages, with a log that makes every step's loss be read and leaves the disk alone."""
+    workshop = Workshop(size or tiny(), parse_knobs(knobs), Unrecorded(), Unwritten(1))
+    (target,), (drafter,) = build_real(workshop)
     assert isinstance(target, RealTarget)
     assert isinstance(drafter, RealDrafter)
     return target, drafter
@@ -46,11 +72,11 @@ def item(target: RealTarget, index: int = 0) -> HiddenStates:
 
 @pytest.mark.usefixtures("one_thread")
 def test_the_loss_goes_down() -> None:
-    target, drafter = stages("sync=each")
+    target, drafter = stages("sync=each", learning())
     losses = [drafter.train(item(target, step), step).loss for step in range(1, 61)]
     read = [loss for loss in losses if loss is not None]
     assert len(read) == 60
-    assert mean(read[-10:]) < 0.85 * mean(read[:5])
+    assert mean(read[-10:]) < 0.8 * mean(read[:5])
 
 
 @pytest.mark.usefixtures("one_thread")
