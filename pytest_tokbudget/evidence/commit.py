@@ -106,8 +106,7 @@ def _dirty(top: Path) -> list[str]:
 
 
 def _left_out(path: str, top: Path, exclude: Sequence[Path]) -> bool:
-    # git shows the top level with symbolic links followed, so both sides have to be.
-    whole = (top / path).parent.resolve() / Path(path).name
+    # git shows the top level with symbolic links followed, so the others have to be as well.
     return _OWN in Path(path).parts or any(
-        whole.is_relative_to(directory.resolve()) for directory in exclude
+        (top / path).is_relative_to(directory.resolve()) for directory in exclude
     )

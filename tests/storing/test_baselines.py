@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -285,6 +286,8 @@ def test_a_file_in_the_directory_of_another_class_is_refused(tmp_path: Path) -> 
 
     with pytest.raises(MismatchError, match="usable_cores 8 in the file, 16 here"):
         store.load(workload(), h200_class())
+    with pytest.raises(MismatchError, match="usable_cores 8 in the file, 16 here"):
+        store.replace_anchor(workload(), h200_class(), sessions(), entry())
 
 
 def test_a_pool_may_mix_hosts_but_not_accelerators(tmp_path: Path) -> None:
@@ -316,6 +319,16 @@ def test_an_unwritable_directory_is_found_before_anything_is_measured(tmp_path: 
     store = BaselineDirectory(tmp_path / "file")
 
     with pytest.raises(StoreError, match=f"^{tmp_path / 'file'}: cannot write there"):
+        store.check_writable()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes in spite of permission bits")
+def test_an_unwritable_class_directory_is_found_too(tmp_path: Path) -> None:
+    store = _stored(tmp_path)
+    directory = store.path_of(workload(), h200_class()).parent
+    directory.chmod(0o500)
+
+    with pytest.raises(StoreError, match=f"^{directory}: cannot write there"):
         store.check_writable()
 
 

@@ -9,9 +9,20 @@ from pytest_tokbudget.errors import RefreshRefusedError
 from pytest_tokbudget.records.machine import Commit
 from pytest_tokbudget.records.run import RunRecord, WarmUp
 from pytest_tokbudget.storing.refresh import append_sessions, candidate, propose_anchor
-from pytest_tokbudget.storing.refresh_log import RefreshTerms, mean_tok_s
+from pytest_tokbudget.storing.refresh_log import RefreshTerms, against, mean_tok_s
 
-from .builders import H200, STEADY, baseline, h200_class, machine, run, runs, workload
+from .builders import (
+    H200,
+    STEADY,
+    baseline,
+    entry,
+    h200_class,
+    machine,
+    run,
+    runs,
+    sessions,
+    workload,
+)
 
 TERMS = RefreshTerms(reason="fused AdamW", job="job-2", today="2026-01-03")
 
@@ -49,13 +60,22 @@ def test_a_clean_refresh_proposes_all_its_sessions() -> None:
 def test_the_log_says_old_and_new_with_the_interval() -> None:
     faster = [rate * 1.05 for rate in STEADY]
 
-    entry = propose_anchor(runs(faster), old=baseline(), terms=TERMS).entry
+    logged = propose_anchor(runs(faster), old=baseline(), terms=TERMS).entry
 
-    assert entry.old_tok_s == pytest.approx(mean_tok_s(baseline().anchor))
-    assert entry.change_pct == pytest.approx(5.0, abs=1e-6)
-    assert entry.change_ci_pct is not None
-    low, high = entry.change_ci_pct
+    assert logged.old_tok_s == pytest.approx(mean_tok_s(baseline().anchor))
+    assert logged.change_pct == pytest.approx(5.0, abs=1e-6)
+    assert logged.change_ci_pct is not None
+    low, high = logged.change_ci_pct
     assert 4.0 < low < 5.0 < high < 6.0
+
+
+def test_a_change_whose_interval_is_endless_has_none_in_the_log() -> None:
+    one, other = sessions([1000.0]), sessions([1100.0])
+
+    found = against(entry(), other, baseline(anchor=one))
+
+    assert found.change_pct == pytest.approx(10.0)
+    assert found.change_ci_pct is None
 
 
 @pytest.mark.parametrize(
@@ -66,9 +86,9 @@ def test_the_log_says_old_and_new_with_the_interval() -> None:
     ],
 )
 def test_figures_of_another_workload_or_accelerator_are_not_compared(old: Any) -> None:
-    entry = propose_anchor(runs(STEADY), old=old, terms=TERMS).entry
+    logged = propose_anchor(runs(STEADY), old=old, terms=TERMS).entry
 
-    assert (entry.old_tok_s, entry.change_pct, entry.change_ci_pct) == (None, None, None)
+    assert (logged.old_tok_s, logged.change_pct, logged.change_ci_pct) == (None, None, None)
 
 
 def test_a_slow_session_is_set_aside_and_asked_for_again() -> None:
