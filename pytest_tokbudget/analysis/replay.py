@@ -48,7 +48,8 @@ class _Run:
         self._plan, self._program = plan, plan.program
         self._spent = plan.own_ns + plan.sleep_ns + plan.wait_ns
         self._until = np.cumsum(self._spent + plan.call_ns)
-        self._first = np.searchsorted(plan.device.call, np.arange(len(self._spent) + 1))
+        launched = np.bincount(plan.device.call, minlength=len(self._spent))
+        self._first = np.concatenate(([0], np.cumsum(launched)))
         self._gate = _launch_gates(plan)
         self._streams = Streams(plan)
         self._calls = Calls(plan, self._streams, self._first, self._gate)
@@ -78,8 +79,8 @@ class _Run:
             else:
                 heapq.heappush(self._heap, self._spend(lane, now))
         wall = ends[self._program.main]
-        if self._program.closed:
-            wall = max(wall, self._streams.all_free())
+        for stream in self._program.closing_streams:
+            wall = max(wall, self._streams.stream_free(stream))
         return Replay(wall, tuple(ends), self._streams.ends_ns, self._stuck)
 
     def _run_stretch(self, lane: int, now: float) -> None:

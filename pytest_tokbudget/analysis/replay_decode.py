@@ -24,8 +24,8 @@ from .replay_program import (
     QueueOps,
     Waits,
 )
-from .replay_waits import find_waits
-from .timeline import ApiKind, CodeArray, Timeline
+from .replay_waits import CallWaits, find_waits
+from .timeline import ApiKind, CodeArray, IntArray, Timeline
 
 _KINDS = {
     ApiKind.LAUNCH: CallKind.LAUNCH,
@@ -80,13 +80,14 @@ def decode(
         call_ns=call_ns,
         blocked_ns=spent - call_ns,
         records=_records(timeline, events, gaps),
+        python=_python_share(timeline, events),
         waits=waits.code,
         target=waits.target,
         item=waits.item,
     )
     host = _take_out_stalls(timeline, events, host)
-    host, bounds, moved = _with_tails(timeline, events, host)
     main = _main_lane(events, main_thread)
+    host, bounds, moved = _with_tails(timeline, events, host, main)
     launches = call_ns[kinds == CallKind.LAUNCH]
     labels = labels or Labels.none()
     program = Program(
@@ -99,7 +100,7 @@ def decode(
         carried_ns=kernels.carried_ns,
         latency_ns=latency,
         launch_limit=limit,
-        closed=_closed(events, main, kinds),
+        closing_streams=_closing_streams(events, kernels, waits, main, kinds),
         steps=timeline.window.steps,
         wall_ns=float(timeline.window.wall_ns),
         frames=labels.frames,
@@ -169,6 +170,14 @@ def _records(timeline: Timeline, events: LaneEvents, gaps: Gaps) -> FloatArray:
     return records
 
 
+def _python_share(timeline: Timeline, events: LaneEvents) -> FloatArray:
+    python = np.array([one.python for one in timeline.threads], np.float64)
+    result = np.ones(len(events.source))
+    calls = ~is_queue_op(events, timeline)
+    result[calls] = python[timeline.host_calls.thread[events.source[calls]]]
+    return result
+
+
 def _take_out_stalls(timeline: Timeline, events: LaneEvents, host: HostProgram) -> HostProgram:
     """Move the profiler's own stalls out of the calls that they fell into."""
     stalls = timeline.stalls
@@ -185,14 +194,15 @@ def _take_out_stalls(timeline: Timeline, events: LaneEvents, host: HostProgram) 
 
 
 def _with_tails(
-    timeline: Timeline, events: LaneEvents, host: HostProgram
-) -> tuple[HostProgram, np.ndarray, np.ndarray]:
-    """Append to each lane what it did after its last event; also return the lanes' bounds and where
-    each event went."""
+    timeline: Timeline, events: LaneEvents, host: HostProgram, main: int
+) -> tuple[HostProgram, IntArray, IntArray]:
+    """Append to the counting lane what it did after its last event (and nothing to others: whether
+    they worked or waited then, nothing tells); also return lanes' bounds and where events went."""
     lanes = len(events.threads)
     ends = np.searchsorted(events.lane, np.arange(1, lanes + 1))
     reached = reached_ns(events)
     rest = np.maximum(timeline.window.end_ns - reached[ends - 1], 0).astype(np.float64)
+    rest[np.arange(lanes) != main] = 0.0
     columns = {
         name: np.insert(getattr(host, name), ends, fill)
         for name, fill in (
@@ -206,6 +216,7 @@ def _with_tails(
             ("call_ns", 0.0),
             ("blocked_ns", 0.0),
             ("records", 0.0),
+            ("python", 1.0),
             ("waits", Waits.NOTHING),
             ("target", -1),
             ("item", -1),
@@ -221,7 +232,18 @@ def _main_lane(events: LaneEvents, main_thread: int | None) -> int:
     return int(np.argmax(np.bincount(events.lane, minlength=len(events.threads))))
 
 
-def _closed(events: LaneEvents, main: int, kinds: CodeArray) -> bool:
-    """Whether the window ends with a synchronization of the main lane."""
-    last = int(np.searchsorted(events.lane, main, side="right")) - 1
-    return bool(kinds[last] == CallKind.SYNC)
+def _closing_streams(
+    events: LaneEvents, kernels: Kernels, waits: CallWaits, main: int, kinds: CodeArray
+) -> tuple[int, ...]:
+    """Streams of the counting lane for which the last events of its window waited."""
+    used = np.unique(kernels.stream[events.lane[kernels.event] == main])
+    closing: set[int] = set()
+    at = int(np.searchsorted(events.lane, main, side="right")) - 1
+    while at >= 0 and events.lane[at] == main and kinds[at] == CallKind.SYNC:
+        if waits.code[at] == Waits.STREAM:
+            closing.add(int(waits.target[at]))
+        elif waits.code[at] == Waits.DEVICE:
+            of_device = kernels.stream_device[used] == waits.target[at]
+            closing.update(int(one) for one in used[of_device])
+        at -= 1
+    return tuple(sorted(closing))

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from .replay_lock import served_ns
 from .replay_program import DeviceProgram, FloatArray, Program
 from .timeline import CodeArray, IntArray
 
@@ -36,10 +37,6 @@ class HostModel:
         return replace(self, speed=speed)
 
 
-AS_TRACED = HostModel()
-"""The host as the trace shows it: nothing is corrected (the identity check)."""
-
-
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Prices in ns: ``own_ns`` on a CPU (of which ``gil_ns`` with the interpreter's lock),
@@ -59,32 +56,41 @@ class Plan:
     carried_ns: FloatArray
 
 
-def make_plan(program: Program, model: HostModel, gil_share: float = 1.0) -> Plan:
-    """Price every event of a program under a host model.
+def make_plan(
+    program: Program, model: HostModel, gil_share: float = 1.0, *, traced: bool = False
+) -> Plan:
+    """Price every event of a program under a host model; ``traced`` leaves the tracer's cost in,
+    and the host as fast as it was (the identity check).
 
     ``gil_share`` is the share of a Python thread's own time in which it holds the interpreter's
-    lock; it matters only where several Python threads run, and then the time that the trace shows
-    them waiting for each other's lock is taken out first (``held_ns``).
+    lock; it matters only where several Python threads run. The time that the trace shows them
+    waiting for the lock is then taken out, for the replay puts it back in.
     """
     host = program.host
-    own, named = host.own_ns, host.named_ns
+    unit = host.own_ns + host.call_ns
+    tracer = unit - np.maximum(unit - model.record_cost_ns * host.records, LEAST_SHARE * unit)
+    own_part = np.divide(host.own_ns, unit, out=np.zeros_like(unit), where=unit > 0)
+    own = host.own_ns - tracer * own_part
+    call = host.call_ns - tracer * (1 - own_part)
+    gil = np.zeros_like(own)
     if program.python_lanes > 1 and gil_share > 0:
-        own = uncontended_ns(program, gil_share)
-        named = np.minimum(named, own)
-    unit = own + host.call_ns
-    corrected = np.maximum(unit - model.record_cost_ns * host.records, LEAST_SHARE * unit)
-    ratio = np.divide(corrected, unit, out=np.ones_like(unit), where=unit > 0)
-    ratio *= _speeds(program, model)
-    stalls = host.stall_ns if model == AS_TRACED else 0.0
-    shared = program.python_lanes > 1
+        wanted = own * gil_share * host.python
+        gil = served_ns(program, wanted)
+        own = own - wanted + gil
+    named = np.minimum(host.named_ns, own)
+    if traced:
+        speed: FloatArray | float = 1.0
+        own, call = own + tracer * own_part, call + tracer * (1 - own_part) + host.stall_ns
+    else:
+        speed = _speeds(program, model)
     return Plan(
         program=program,
-        own_ns=own * ratio,
-        gil_ns=own * ratio * gil_share if shared else np.zeros_like(own),
-        named_ns=named * ratio,
+        own_ns=own * speed,
+        gil_ns=gil * speed,
+        named_ns=named * speed,
         sleep_ns=host.sleep_ns,
         wait_ns=host.wait_ns,
-        call_ns=host.call_ns * ratio + stalls,
+        call_ns=call * speed,
         waits=host.waits,
         item=host.item,
         device=program.device,
@@ -98,28 +104,3 @@ def _speeds(program: Program, model: HostModel) -> FloatArray:
     for lane, speed in model.lane_speed:
         speeds[program.lane_bounds[lane] : program.lane_bounds[lane + 1]] = speed
     return speeds
-
-
-def uncontended_ns(program: Program, gil_share: float) -> FloatArray:
-    """Own time less the waiting for the interpreter's lock, from the trace alone.
-
-    A lock that serves in turn is a queue with one server: a stretch that ended at D and began at A
-    was served from max(A, D of the stretch served before it) on.
-    """
-    host = program.host
-    spent = host.own_ns + host.sleep_ns + host.wait_ns
-    total = spent + host.call_ns + host.stall_ns + host.blocked_ns
-    begin = np.empty(len(host))
-    for lane in range(len(program.lane_bounds) - 1):
-        mine = slice(program.lane_bounds[lane], program.lane_bounds[lane + 1])
-        begin[mine] = np.cumsum(total[mine]) - total[mine]
-    # The lock is asked for when the gap begins and is held for the first ``gil_share`` of it.
-    held_until = begin + host.own_ns * gil_share
-    asks = np.flatnonzero(host.own_ns > 0)
-    order = asks[np.argsort(held_until[asks], kind="stable")]
-    done = held_until[order]
-    served = done - np.maximum(begin[order], np.concatenate(([-np.inf], done[:-1])))
-    result: FloatArray = host.own_ns.copy()
-    waited = host.own_ns[order] * gil_share - np.maximum(served, 0.0)
-    result[order] = host.own_ns[order] - np.maximum(waited, 0.0)
-    return result

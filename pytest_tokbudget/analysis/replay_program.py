@@ -110,7 +110,9 @@ class HostProgram:
     frame ``named``, −1 for none), ``sleep_ns`` and ``wait_ns`` the time off it, ``stall_ns`` what
     the profiler itself held the thread up. ``call_ns`` is the call less what it waited for
     (``blocked_ns``).
-    ``records`` counts the traced records that end here (the call and the operators before it)."""
+    ``records`` counts the traced records that end here (the call and the operators before it);
+    ``python`` is 1 where the own time is that of a Python thread, which needs the interpreter's
+    lock, 0 where it is a stand-in's."""
 
     kind: CodeArray
     own_ns: FloatArray
@@ -122,6 +124,7 @@ class HostProgram:
     call_ns: FloatArray
     blocked_ns: FloatArray
     records: FloatArray
+    python: FloatArray
     waits: CodeArray
     target: IntArray
     item: IntArray
@@ -157,8 +160,8 @@ class Program:
     streams to devices, ``carried_ns`` is when each was done with what the window found on it,
     ``latency_ns`` the time from the end of a launch call to the start of its kernel on an idle
     stream (may be negative). ``launch_limit`` is the number of kernels a stream queued before
-    launches blocked, 0 where the trace never got there. ``closed`` says that the window ended with
-    the devices synchronized.
+    launches blocked, 0 where the trace never got there. ``closing_streams`` are those of the
+    counting lane where its window ended with a synchronization (else none).
     """
 
     host: HostProgram
@@ -170,7 +173,7 @@ class Program:
     carried_ns: FloatArray
     latency_ns: FloatArray
     launch_limit: int
-    closed: bool
+    closing_streams: tuple[int, ...]
     steps: int
     wall_ns: float
     frames: tuple[Frame, ...] = ()

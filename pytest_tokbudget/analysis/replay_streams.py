@@ -88,7 +88,3 @@ class Streams:
     def device_free(self, device: int) -> float:
         """When everything launched on a device so far is done."""
         return max((self._free[one] for one in self._devices.get(device, [])), default=0.0)
-
-    def all_free(self) -> float:
-        """When everything launched so far is done."""
-        return max(self._free, default=0.0)

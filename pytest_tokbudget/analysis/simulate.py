@@ -175,6 +175,8 @@ class Simulator:
         yield cost // 2
         start, call = self.now, len(self.trace.calls)
         self.trace.calls.append(Span(thread, start, start, op))
+        if op.kind is OpKind.LAUNCH:
+            yield from self._until_room(self._streams[op.stream])
         yield op.ns + cost - cost // 2 if op.kind in (OpKind.LAUNCH, OpKind.MALLOC) else 0
         if op.kind in (OpKind.LAUNCH, OpKind.COPY_OUT):
             work = self._submit(op, call)
@@ -196,6 +198,10 @@ class Simulator:
         if op.kind not in (OpKind.LAUNCH, OpKind.MALLOC):
             yield op.ns + cost - cost // 2
         self.trace.calls[call] = Span(thread, start, self.now, op)
+
+    def _until_room(self, stream: _Stream) -> Iterator[_Signal]:
+        while len(stream.pending) >= self.machine.launch_limit:
+            yield stream.pending[0].finished
 
     def _submit(self, op: Op, call: int) -> _Work:
         work = _Work(op, call, self._gates.pop(op.stream, []))

@@ -40,7 +40,8 @@ class Op:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """``stream_device`` maps streams to devices; ``capacity`` is that of each queue. The tracer
+    """``stream_device`` maps streams to devices; ``capacity`` is that of each queue.
+    A launch waits while ``launch_limit`` others of its stream are not done. The tracer
     costs ``tracer_ns`` a call, half before the call's recorded start and half inside."""
 
     stream_device: tuple[int, ...] = (0,)
@@ -48,6 +49,7 @@ class Machine:
     latency_ns: int = 2_000
     spacing_ns: int = 1_000
     queue_ns: int = 1_000
+    launch_limit: int = 1_000_000
     tracer_ns: int = 0
 
 

@@ -13,7 +13,7 @@ from enum import Enum
 import numpy as np
 
 from .replay import replay
-from .replay_plan import AS_TRACED, HostModel, Plan, make_plan
+from .replay_plan import HostModel, Plan, make_plan
 from .replay_program import CallKind, Frame, Program, Waits
 from .timeline import BoolArray, DeviceKind
 
@@ -97,19 +97,21 @@ def what_if(
     rows: list[WhatIfRow] = []
     plan, before = whole, replayed
     for cause, frame, remove in _removals(whole):
-        plan = remove(plan)
-        after = _wall_ns(plan)
+        less = remove(plan)
+        after = before if _same(less, plan) else _wall_ns(less)
+        alone = less if plan is whole else remove(whole)
+        plan = less
         rows.append(
             WhatIfRow(
                 cause=cause,
                 ns=before - after,
-                alone_ns=replayed - _wall_ns(remove(whole)),
+                alone_ns=_saved(whole, alone, replayed, after if alone is less else None),
                 frame=None if frame is None else program.frames[frame],
                 samples=None if frame is None else program.frame_samples[frame],
             )
         )
         before = after
-    traced = replay(make_plan(program, AS_TRACED, gil_share)).wall_ns
+    traced = replay(make_plan(program, model, gil_share, traced=True)).wall_ns
     return WhatIf(
         rows=tuple(rows),
         steps=program.steps,
@@ -117,6 +119,30 @@ def what_if(
         timing_ns=None if timing_step_ms is None else round(timing_step_ms * 1e6 * program.steps),
         identity=traced / program.wall_ns - 1,
     )
+
+
+def _saved(whole: Plan, alone: Plan, replayed: int, known: int | None) -> int:
+    """What one removal by itself saves; ``known`` is its replay where there is one already."""
+    if _same(alone, whole):
+        return 0
+    return replayed - (_wall_ns(alone) if known is None else known)
+
+
+def _same(one: Plan, other: Plan) -> bool:
+    """Whether a removal removed nothing, so that it needs no replay."""
+    pairs = (
+        (one.own_ns, other.own_ns),
+        (one.sleep_ns, other.sleep_ns),
+        (one.wait_ns, other.wait_ns),
+        (one.call_ns, other.call_ns),
+        (one.waits, other.waits),
+        (one.latency_ns, other.latency_ns),
+        (one.carried_ns, other.carried_ns),
+        (one.device.dur_ns, other.device.dur_ns),
+        (one.device.spacing_ns, other.device.spacing_ns),
+        (one.device.after, other.device.after),
+    )
+    return all(left is right or np.array_equal(left, right) for left, right in pairs)
 
 
 def _wall_ns(plan: Plan) -> int:
