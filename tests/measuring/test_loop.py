@@ -149,6 +149,8 @@ def test_with_constant_tokens_the_return_value_is_not_looked_at() -> None:
         lambda: bench.step() and None, warmup_steps=1, constant_tokens=64, token_kind="slots"
     )
     assert found.timing.tokens == {"slots": 3200}
+    assert bench.synchronized_at == [2], "one before the pass, none within it"
+    assert len(bench.devices.synchronized) == 2
 
 
 @pytest.mark.parametrize("bad", [None, 0, -5, 2.5, True, "9", {"slots": 3}, {"real": 0}])

@@ -139,6 +139,26 @@ def test_steady_state_is_found_in_a_running_pipeline(pipeline: Pipeline) -> None
     }
 
 
+@pytest.mark.parametrize(("factor", "steady"), [(1.0, True), (1.5, False)])
+def test_a_pass_that_was_not_steady_is_said(
+    pipeline: Pipeline, factor: float, steady: bool
+) -> None:
+    clock = FakeClock()
+    pipeline.clock, pipeline.recorder = clock, Recorder(clock)
+    timed = iter(range(10**6))
+
+    def step() -> None:
+        pipeline.pause()
+        slow = pipeline.recorder.beat[3] == TIMING and next(timed) >= 50
+        clock.advance(0.01 * (factor if slow else 1.0))
+        pipeline.recorder.step_end(5)
+
+    pipeline.start("d", step, counts=True)
+    found = pipeline.watch(steps=100)
+    assert found.warmup.steady == steady
+    assert found.warmup.reason.startswith("in the timing pass step times changed by +") != steady
+
+
 def test_constant_tokens_need_none_in_the_marks(pipeline: Pipeline) -> None:
     pipeline.start("d", pipeline.trainer(None), role="drafter")
     assert pipeline.watch(constant_tokens=7).timing.tokens == {"real": 420}
