@@ -12,7 +12,7 @@ from ..records.result import TestResult
 from ..records.run import RunRecord
 from ..records.verdict import Outcome, Verdict
 from .budgets import marker_keywords, resolve
-from .failures import VerdictFailed
+from .failures import SessionFailed, VerdictFailed
 from .gate import Gate, Reached
 from .identity import workload_of_item
 from .proxy import FIXTURE, is_measured, make_proxy
@@ -97,7 +97,11 @@ class Controller:
             return
         if verdict.outcome.blames_machine:
             self._blamed_on_machine.add(item.nodeid)
-        raise VerdictFailed(self._services.terminal_text(result, color=False))
+        raise VerdictFailed(
+            f"{result.outcome}: {verdict.sentences[0]}",
+            self._services.terminal_text(result, color=False),
+            self._services.terminal_text(result, color=True),
+        )
 
     def _note_end(self, item: pytest.Item, reached: Reached, error: BaseException) -> None:
         """Keep what an item that got no verdict leaves for run.json and its report."""
@@ -127,7 +131,11 @@ class Controller:
                 report.sections.append((section.title, section.text))
         if report.failed:
             self._failed.add(item.nodeid)
-            self._services.discard(self._runs.pop(item.nodeid, ()))
+            error = call.excinfo.value if call.excinfo else None
+            if isinstance(error, VerdictFailed | SessionFailed):
+                report.longrepr = error.shown  # type: ignore[assignment]  # meets its duck type
+            if item.nodeid not in self._blamed_on_machine:
+                self._services.discard(self._runs.pop(item.nodeid, ()))
         return report
 
     @pytest.hookimpl(optionalhook=True, tryfirst=True)

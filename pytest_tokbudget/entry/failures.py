@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NoReturn
 
 import pytest
@@ -14,8 +15,9 @@ from ..records.run import RunRecord
 class VerdictFailed(pytest.fail.Exception):  # type: ignore[name-defined,misc]  # untyped there
     """The verdict, raised as the test's failure; its text is the whole report of the test."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, headline: str, text: str, colored: str) -> None:
         super().__init__(text, pytrace=False)
+        self.shown = ShownFailure(headline, text, colored)
 
 
 class SessionFailed(pytest.fail.Exception):  # type: ignore[name-defined,misc]  # untyped there
@@ -23,6 +25,40 @@ class SessionFailed(pytest.fail.Exception):  # type: ignore[name-defined,misc]  
 
     def __init__(self, text: str) -> None:
         super().__init__(text, pytrace=False)
+        self.shown = ShownFailure(_headline(text), text, text)
+
+
+@dataclass(frozen=True)
+class Crash:
+    """What pytest's short summary and JUnit read: where it was, and one line about it."""
+
+    message: str
+    path: str = ""
+    lineno: int = 0
+
+
+class ShownFailure:
+    """A report's ``longrepr``: the whole text in the failures section, one line everywhere else."""
+
+    def __init__(self, headline: str, text: str, colored: str) -> None:
+        self.reprcrash = Crash(headline)
+        self._text, self._colored = text, colored
+
+    def __str__(self) -> str:
+        """The plain text, for JUnit and logs."""
+        return self._text
+
+    def toterminal(self, tw: pytest.TerminalReporter) -> None:
+        """Write the text to pytest's terminal writer, coloured where that is wanted."""
+        for line in (self._colored if tw.hasmarkup else self._text).splitlines():
+            tw.line(line)
+
+
+def _headline(text: str) -> str:
+    """The line that says what happened: pytest's first ``E``, else the first one."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    errors = [line[1:].strip() for line in lines if line.startswith("E  ")]
+    return (errors or lines or [""])[0]
 
 
 def run_of(outcome: WorkerOutcome, item: pytest.Item) -> RunRecord:

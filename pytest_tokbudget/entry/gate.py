@@ -23,6 +23,10 @@ MOST_MEASURED_AGAIN = 2
 """Sessions on a slow host that a refresh measures again before it refuses."""
 
 
+APPENDED = (Outcome.PASS, Outcome.IMPROVED, Outcome.INCONCLUSIVE)
+"""Verdicts whose sessions widen the spread: to leave out the noisy ones would narrow it."""
+
+
 @dataclass
 class Reached:
     """One item as far as it got: its runs, captured output and last verdict."""
@@ -90,11 +94,12 @@ class Gate:
             if self._settings.missing == "skip":
                 pytest.skip(verdict.sentences[0])
             self._services.leave_candidate(runs)
-        if self._settings.append and verdict.outcome.passes:
+        if self._settings.append and verdict.outcome in APPENDED:
             try:
                 self._services.append(runs)
             except RefreshRefusedError as error:
-                raise SessionFailed(f"the sessions were not appended: {error}") from None
+                if verdict.outcome.passes:
+                    raise SessionFailed(f"the sessions were not appended: {error}") from None
         return verdict
 
     def _measure_ahead(self, items: Sequence[pytest.Item]) -> None:

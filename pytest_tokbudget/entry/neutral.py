@@ -44,7 +44,13 @@ NEUTRAL: dict[str, Any] = {
 }
 """Option → the value that switches it off; only options that exist are touched."""
 
-UNWANTED_PLUGINS = ("lfplugin", "nfplugin", "stepwiseplugin", "rerunfailures")
+UNWANTED_PLUGINS = (
+    "lfplugin",
+    "nfplugin",
+    "stepwiseplugin",
+    "rerunfailures",
+    "pytest_rerunfailures",
+)
 """They write the cache, or repeat the item, whatever the options say."""
 
 

@@ -106,8 +106,10 @@ def add_options(parser: pytest.Parser) -> None:
     for option in OPTIONS:
         if not option.ini_only:
             group.addoption(option.flag, metavar=option.metavar, default=None, help=_shown(option))
-        many = option.name == "tokbudget_worker_args"
-        parser.addini(option.name, option.help, type="args" if many else "string", default=None)
+        if option.name == "tokbudget_worker_args":
+            parser.addini(option.name, option.help, type="args", default=None)
+        else:
+            parser.addini(option.name, option.help, type="string", default=None)
     parser.addini("tokbudget", "run the throughput tests", type="bool", default=False)
 
 

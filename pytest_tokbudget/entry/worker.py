@@ -37,6 +37,7 @@ class WorkerPlugin:
         self._run: RunRecord | None = None
         self._phases: list[Phase] = []
         self._sections: list[CapturedSection] = []
+        self._shown: list[CapturedSection] = []
         self._requested = False
         self._trouble: list[str] = []
         self._collected: list[str] | None = None
@@ -140,10 +141,11 @@ class WorkerPlugin:
         report = yield
         phase = phase_of(call, report, item)
         self._phases.append(phase)
-        self._sections = captured_sections(report)
         shown = self._terminal.take()
         if phase.status == "failed" and shown:
-            self._sections.append(CapturedSection(title=f"Terminal {call.when}", text=shown))
+            # What a plugin said itself, like the stacks of a time-out.
+            self._shown.append(CapturedSection(title=f"Terminal {call.when}", text=shown))
+        self._sections = [*captured_sections(report), *self._shown]
         return report
 
     @pytest.hookimpl(tryfirst=True)

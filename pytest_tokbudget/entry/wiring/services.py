@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from ...analysis.results import failed_result, test_result
+from ...errors import RefreshRefusedError
 from ...evidence.machine import read_machine
 from ...judging import judge
 from ...launching.launcher import ProcessLauncher
@@ -139,6 +140,11 @@ class Services:
     def replace_anchor(self, runs: Sequence[RunRecord], reason: str, wanted: int) -> Verdict:
         """Queue the new anchor and say what it is. Raises RefreshRefusedError."""
         proposal = self.propose(runs, reason, wanted)
+        if proposal.replacements_needed:
+            raise RefreshRefusedError(
+                f"{len(proposal.set_aside)} slow sessions were measured again and "
+                "slow ones came again: find out what else this machine is doing"
+            )
         run = runs[0]
         self.store.replace_anchor(
             run.workload, machine_class(run.machine), proposal.sessions, proposal.entry
@@ -192,7 +198,13 @@ class Services:
 
     def terminal_text(self, result: TestResult, *, color: bool, width: int = 80) -> str:
         """The section of one test."""
-        return terminal.render(result, self.machine, width=width, color=color)
+        return terminal.render(
+            result, self.machine, width=width, color=color, encoding=self._encoding
+        )
+
+    @property
+    def _encoding(self) -> str:
+        return getattr(sys.stdout, "encoding", None) or "utf-8"
 
     def summary(self, results: Sequence[TestResult], failed: set[str]) -> Iterator[str]:
         """The lines of the terminal summary; a failed test has already shown its section."""
@@ -200,10 +212,12 @@ class Services:
         width = min(writer.fullwidth, 100)
         for result in results:
             if result.nodeid in failed or result.outcome == "SKIPPED":
-                yield terminal.summary_line(result)
+                yield terminal.summary_line(result, encoding=self._encoding)
             else:
                 yield self.terminal_text(result, color=writer.hasmarkup, width=width)
-        yield terminal.family_line(results)
+        family = terminal.family_line(results, encoding=self._encoding)
+        if family:
+            yield family
 
     @property
     def machine(self) -> MachineRecord:
