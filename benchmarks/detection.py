@@ -11,47 +11,25 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from math import log1p
 from pathlib import Path
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 
 if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import detection_peers as peers
 from benchmarks.detection_rule import IMPROVED, PASSED, REGRESSED, UNDECIDED, Ints, decide, learn
+from benchmarks.detection_tables import PeerRow, Row, peer_table, table_of
 from benchmarks.detection_worlds import WORLDS, World, recorded, refreshed, resampled
 
 SPREADS = (0.0013, 0.003, 0.01, 0.03, 0.086)
 ANCHOR_SESSIONS = 5
 MOST_SESSIONS = 3
 APPENDED_JOBS = 10
-CAPTION = (
-    "All in percent but looks (sessions used on unchanged code). false: REGRESSED on unchanged code; "
-    "missed: PASS on code slower by 2δ; open: INCONCLUSIVE; caught: REGRESSED on code slower by 2δ."
-)
-
-
-@dataclass(frozen=True)
-class Row:
-    """Shares in percent, of runs on unchanged code (0), code slower by δ (1) and by 2δ (2)."""
-
-    what: str
-    spread_pct: float | None
-    tolerance_pct: float
-    baseline: str
-    false_alarms: float
-    undecided_0: float
-    passed_1: float
-    regressed_1: float
-    missed_2: float
-    undecided_2: float
-    caught_2: float
-    sessions: float
 
 
 def summarized(
@@ -143,17 +121,6 @@ def on_recorded(
     return rows
 
 
-@dataclass(frozen=True)
-class PeerRow:
-    """Shares in percent: red on unchanged code, green on code 10 % slower (2 × 5 %)."""
-
-    rule: str
-    spread_pct: float
-    correlation: float
-    false_alarms: float
-    missed_2: float
-
-
 def on_peers(
     rng: np.random.Generator, spread: float, correlation: float, runs: int
 ) -> list[PeerRow]:
@@ -171,57 +138,6 @@ def on_peers(
         )
         for name, rule in peers.RULES.items()
     ]
-
-
-def table_of(title: str, rows: list[Row]) -> Table:
-    """Return the table of ``rows`` as a person reads it."""
-    table = Table(title=title, caption=CAPTION)
-    for heading in ("sessions", "baseline"):
-        table.add_column(heading)
-    for heading in (
-        "spread",
-        "tol.",
-        "false",
-        "missed",
-        "open 0",
-        "open 2δ",
-        "caught",
-        "red at δ",
-        "looks",
-    ):
-        table.add_column(heading, justify="right")
-    for row in rows:
-        table.add_row(
-            row.what,
-            row.baseline,
-            f"{row.spread_pct:.2f}",
-            f"{row.tolerance_pct:g}",
-            f"{row.false_alarms:.2f}",
-            f"{row.missed_2:.2f}",
-            f"{row.undecided_0:.0f}",
-            f"{row.undecided_2:.0f}",
-            f"{row.caught_2:.1f}",
-            f"{row.regressed_1:.1f}",
-            f"{row.sessions:.1f}",
-        )
-    return table
-
-
-def peer_table(rows: list[PeerRow]) -> Table:
-    """Return the table of peers' rules."""
-    table = Table(title="Peers' rules: one stored and one new session of 200 steps")
-    table.add_column("rule")
-    for heading in ("spread %", "step corr.", "false alarm %", "missed 2δ %"):
-        table.add_column(heading, justify="right")
-    for row in rows:
-        table.add_row(
-            row.rule,
-            f"{row.spread_pct:.2f}",
-            f"{row.correlation:g}",
-            f"{row.false_alarms:.2f}",
-            f"{row.missed_2:.2f}",
-        )
-    return table
 
 
 def main() -> None:
