@@ -90,8 +90,8 @@ class _Watch:
 
     def let_go(self) -> None:
         """Ask nothing more of the workers, and hold none."""
-        if self._cut is not None:
-            self._cut.cancel()
+        for stream in self._recorder.streams():
+            stream.hook = None
         self._recorder.release()
 
     def _warm_up(self) -> str:
@@ -105,6 +105,7 @@ class _Watch:
             if fixed is not None:
                 if count >= max(fixed, 1):
                     return ""
+                self._wake_after(max(fixed, 1))
             elif count and count >= judged + max(1, judged // 5):
                 judged = count
                 times = self._round_times_ms(self._began_ns, None)
@@ -115,6 +116,19 @@ class _Watch:
                 if self._judge.given_up(count):
                     return f"no steady state was found in {count} warm-up steps: {found.reason}"
             self._sleep()
+
+    def _wake_after(self, marks: int) -> None:
+        """Have the workers wake this thread at that many marks, so that the cut is not late."""
+
+        def wake(stream: Stream, _now_ns: int) -> None:
+            if sum(each.mark_count for each in counting) >= marks:
+                stream.hook = None
+                with self._recorder.changed:
+                    self._recorder.changed.notify_all()
+
+        counting = self._counting()
+        for stream in counting:
+            stream.hook = wake
 
     def _timed(self) -> str:
         """Have every counting worker run its window; return why it was not steady, or ``""``."""

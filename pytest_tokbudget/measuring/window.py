@@ -46,11 +46,6 @@ class WindowCut:
         """Return whether the window of ``stream`` is over."""
         return id(stream) in self._known and id(stream) not in self._open
 
-    def cancel(self) -> None:
-        """Ask nothing more of any worker."""
-        for stream in self._known.values():
-            stream.hook = None
-
     def _begin(self, stream: Stream, _now_ns: int) -> None:
         first = stream.mark_count - 1
         self._devices.synchronize(stream.device)

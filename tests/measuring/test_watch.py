@@ -110,6 +110,28 @@ def test_several_workers_add_up_over_their_own_windows(pipeline: Pipeline) -> No
     )
 
 
+def test_a_fixed_warm_up_is_cut_when_it_is_over_and_not_at_the_next_look(
+    pipeline: Pipeline,
+) -> None:
+    begun = threading.Event()
+
+    def step() -> None:
+        begun.wait(10)
+        pipeline.pause(0.01)
+        pipeline.recorder.step_end(5)
+
+    pipeline.start("d", step, counts=True)
+    # It looks up each minute only: the worker's 20th mark must wake it.
+    begun.set()
+    budget = Budget(steps=10, warmup_steps=20)
+    while not pipeline.recorder.streams()[0].mark_count:
+        pipeline.pause(0.001)
+    found = watch_pipeline(
+        None, pipeline.recorder, budget, pipeline.devices, pipeline.clock, poll_s=60
+    )
+    assert 20 <= found.warmup.steps < 60
+
+
 def test_steady_state_is_found_in_a_running_pipeline(pipeline: Pipeline) -> None:
     hand_over = pipeline.recorder.queue(queue.Queue(8), "hs")
 
