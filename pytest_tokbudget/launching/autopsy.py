@@ -58,8 +58,9 @@ def explain_death(
     stacks = tail(files.stacks, STACK_LINES, STACK_BYTES).strip()
     if stacks:
         parts.append(f"what its threads were doing:\n{stacks}")
-    for title, path in (("output", files.log), ("words to the terminal", files.terminal)):
-        text = tail(path).strip()
+    # A plugin that ends the process by itself, as a time-out does, leaves its stacks here.
+    words = tail(files.terminal, STACK_LINES, STACK_BYTES).strip()
+    for title, text in (("output", tail(files.log).strip()), ("words to the terminal", words)):
         if text:
             parts.append(f"its last {title}:\n{text}")
     return "\n\n".join(parts)

@@ -63,6 +63,9 @@ def kill_descendants(group: int, within_s: float = 3.0) -> list[str]:
     Children of killed processes become this process's own (``adopt_orphans``), so the walk is
     repeated until none is left. The returned lines read ``"python (pid 123)"``.
     """
+    if _reap():
+        signal_group(group, signal.SIGKILL)
+        return []
     import psutil
 
     own = psutil.Process()
@@ -88,11 +91,14 @@ def _remaining(own: psutil.Process) -> list[psutil.Process]:
     return own.children(recursive=True)
 
 
-def _reap() -> None:
-    """Collect every child that has ended."""
-    with contextlib.suppress(ChildProcessError):
+def _reap() -> bool:
+    """Collect every child that has ended; return whether no child is left."""
+    try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
+    except ChildProcessError:
+        return True
+    return False
 
 
 def kill_marked(cookie: str) -> list[str]:
