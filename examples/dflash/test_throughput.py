@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from pytest_tokbudget.entry.fixture import Tokbudget
 
 # The simulated window is nine whole cycles of 3 × 45 steps between checkpoints, and begins well
-# after one, so that no session has a checkpoint more than another.
+# after one, so that no session has a checkpoint more than another. The cpu size shares two cores
+# with whatever else runs there: what its spread supports is to notice half the throughput lost.
 BUDGETS: dict[str, dict[str, Any]] = {
     "simulated": {"steps": 1215, "warmup": 290, "tolerance": "3%"},
-    "cpu": {"steps": 60, "warmup": 40, "tolerance": "25%", "sessions": "2:4"},
+    "cpu": {"steps": 60, "warmup": 40, "tolerance": "50%", "sessions": "2:4"},
     "h200": {"steps": 200, "tolerance": "5%"},
     "eight": {"steps": 600, "tolerance": "5%"},
 }

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from statistics import mean
 
 import pytest
@@ -38,7 +37,7 @@ class ManualTime:
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[ManualTime]:
+def clock(monkeypatch: pytest.MonkeyPatch) -> ManualTime:
     manual = ManualTime()
     monkeypatch.setattr(simulated, "time", manual)
     return manual
