@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from pytest_tokbudget.records.marks import MarkSeries, QueueSeries
@@ -95,4 +97,4 @@ def _between_calls_ns(series: list[QueueSeries], window: tuple[int, int]) -> flo
     )
     if len(calls) <= LEAST_ITEMS:
         return None
-    return float(np.median([after[0] - before[1] for before, after in zip(calls, calls[1:])]))
+    return float(np.median([after[0] - before[1] for before, after in pairwise(calls)]))

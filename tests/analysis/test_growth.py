@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import pytest
+
+from pytest_tokbudget.analysis.growth import disagree, growth_findings, what_if_findings
+from pytest_tokbudget.records.causes import CauseMs, CauseTable, DeviceMs
+
+
+def cause(name: str, direct: float, **more: object) -> CauseMs:
+    fields = {"thread": "MainThread", "devices": ["cuda:0"], **more}
+    return CauseMs(cause=name, direct_ms=direct, **fields)  # type: ignore[arg-type]
+
+
+def table(step: float, busy: float, *causes: CauseMs, spacing: float = 0.5) -> CauseTable:
+    device = DeviceMs(device="cuda:0", busy_ms=busy, spacing_ms=spacing)
+    return CauseTable(step_ms=step, traced_step_ms=2 * step, devices=[device], causes=list(causes))
+
+
+def test_a_cause_grows_by_its_host_time_when_the_device_idled_for_it() -> None:
+    then = table(10.0, 8.0, cause("allocator", 0.1), cause("dispatch", 5.0))
+    now = table(13.0, 8.0, cause("allocator", 2.6), cause("dispatch", 5.2))
+    first, second = growth_findings(now, then)
+    assert (first.cause, first.delta_ms_per_step) == ("allocator", pytest.approx(2.5))
+    assert (first.device, first.thread, first.method) == ("cuda:0", "MainThread", "growth")
+    assert (second.cause, second.delta_ms_per_step) == ("dispatch", pytest.approx(0.2))
+
+
+def test_host_time_behind_a_busy_device_is_blamed_for_no_more_than_the_idle_grew() -> None:
+    then = table(10.0, 9.8)
+    now = table(10.1, 9.8, cause("python", 3.0, function="collate", file="data.py", line=7))
+    (finding,) = growth_findings(now, then)
+    assert finding.cause == "python: collate"
+    assert (finding.file, finding.line) == ("data.py", 7)
+    assert finding.delta_ms_per_step == pytest.approx(0.1)
+
+
+def test_a_faster_step_blames_nothing() -> None:
+    then = table(10.0, 8.0, cause("synchronization", 0.0))
+    assert growth_findings(table(9.0, 8.0, cause("synchronization", 4.0)), then) == []
+
+
+def test_kernels_and_spacing_are_findings_of_the_device() -> None:
+    now = table(12.0, 9.5, spacing=0.8)
+    findings = growth_findings(now, table(10.0, 8.0, spacing=0.5))
+    assert [(one.cause, one.delta_ms_per_step) for one in findings] == [
+        ("kernels", pytest.approx(1.5)),
+        ("kernel spacing", pytest.approx(0.3)),
+    ]
+
+
+def test_a_thread_is_capped_by_the_device_it_feeds() -> None:
+    def two(step: float, busy: tuple[float, float], python_ms: float) -> CauseTable:
+        devices = [DeviceMs(device=f"cuda:{one}", busy_ms=ms) for one, ms in enumerate(busy)]
+        rows = [cause("python", python_ms, devices=["cuda:1"])]
+        return CauseTable(step_ms=step, traced_step_ms=step, devices=devices, causes=rows)
+
+    # Both steps grew by 2 ms; the second device's kernels grew by 1.5 of them.
+    findings = growth_findings(two(12.0, (5.0, 10.5), 4.0), two(10.0, (5.0, 9.0), 0.0))
+    python = next(one for one in findings if one.cause == "python")
+    assert (python.device, python.delta_ms_per_step) == ("cuda:1", pytest.approx(0.5))
+
+
+def test_the_two_ways_are_compared_where_both_exist() -> None:
+    then = table(10.0, 8.0, cause("allocator", 0.0, what_if_ms=0.0, alone_ms=0.0))
+
+    def finding(alone: float | None) -> tuple[float | None, bool]:
+        now = table(13.0, 8.0, cause("allocator", 2.0, what_if_ms=alone, alone_ms=alone))
+        (one,) = growth_findings(now, then)
+        return one.other_method_ms_per_step, one.approximate
+
+    assert finding(2.1) == (2.1, False)
+    assert finding(1.0) == (1.0, True)
+    assert finding(None) == (None, False)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "differs"),
+    [(1.0, 1.15, False), (1.0, 1.3, True), (0.05, 0.15, False), (5.0, 4.2, False), (5, 3.9, True)],
+)
+def test_twenty_per_cent_and_a_floor(first: float, second: float, differs: bool) -> None:
+    assert disagree(first, second) is differs
+
+
+def test_without_a_baseline_the_replays_rows_are_ranked() -> None:
+    rows = [
+        cause("allocator", 2.0, what_if_ms=1.5),
+        cause("dispatch", 9.0, what_if_ms=6.0),
+        cause("sleep", 0.0, what_if_ms=0.0),
+        cause("copies", 1.0),
+    ]
+    findings = what_if_findings(table(10.0, 2.0, *rows))
+    assert [(one.cause, one.ms_per_step) for one in findings] == [
+        ("dispatch", 6.0),
+        ("allocator", 1.5),
+    ]
+    assert {one.method for one in findings} == {"what-if"}
