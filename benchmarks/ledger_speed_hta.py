@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import resource
 import sys
 import time
+from pathlib import Path
 
 
 def main() -> None:
@@ -17,7 +17,9 @@ def main() -> None:
     temporal = analysis.get_temporal_breakdown(visualize=False)
     causes, _ = analysis.get_idle_time_breakdown(visualize=False)
     done = time.perf_counter()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    # Not ru_maxrss: it is inherited from the process that started this one.
+    status = Path("/proc/self/status").read_text()
+    peak = int(status.split("VmHWM:")[1].split()[0]) / 1024
     print(f"  read {read_at - begun:.2f} s, analysed {done - read_at:.2f} s, peak {peak:,.0f} MB")
     print("  temporal breakdown:")
     print(temporal.to_string(index=False))

@@ -1,0 +1,77 @@
+"""Records what the ledger and the causes are tested on: real runs with their unprofiled truth.
+
+    python benchmarks/record_evidence.py --out DIR [--seconds 400] [--dry-run-cpu]
+    python benchmarks/record_evidence.py --compact FROM TO
+
+Three workloads (a GPU-bound loop, a launch-bound loop, a threaded two-stage pipeline), each in a
+process of its own; each with the faults of ``evidence_faults``, one at a time. First the truth
+(ABBA, nothing attached), then a timing pass of each fault, then its CUDA-only trace (100 steps,
+with stacks by py-spy where it is installed), then one with CPU operators (30 steps). Files are
+written after each of the two. ``--seconds`` bounds the whole; what no longer fits is
+left out and named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+WORKLOADS = ("gpu_bound", "launch_bound", "pipeline")
+COMPACT_FAULTS = ("none", "item", "cache")
+COMPACT_STEPS = 12
+
+
+def record_all(out: Path, seconds: float, dry_run: bool) -> int:
+    """Record each workload in a fresh process; the number of those that failed."""
+    failed = 0
+    until = time.monotonic() + seconds
+    for at, name in enumerate(WORKLOADS):
+        share = (until - time.monotonic()) / (len(WORKLOADS) - at)
+        command = [sys.executable, __file__, "--out", str(out), "--one", name]
+        command += ["--seconds", f"{share:.0f}", *(["--dry-run-cpu"] if dry_run else [])]
+        print(f"== {name}: {share:.0f} s", flush=True)
+        try:
+            failed += subprocess.run(command, check=False, timeout=share + 45).returncode != 0
+        except subprocess.TimeoutExpired:
+            print(f"{name} did not end in time", flush=True)
+            failed += 1
+    return failed
+
+
+def compact_all(source: Path, target: Path) -> None:
+    """The small files that are committed: few faults, few steps, CUDA-only."""
+    from benchmarks.evidence_files import compact
+
+    for path in sorted(source.glob("*_cuda.npz")):
+        compact(path, target / path.name, COMPACT_FAULTS, COMPACT_STEPS)
+        print(f"{target / path.name}: {(target / path.name).stat().st_size:,} bytes")
+
+
+def main() -> None:
+    """Record, or make recorded files small."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--seconds", type=float, default=400.0)
+    parser.add_argument("--one", choices=WORKLOADS)
+    parser.add_argument("--dry-run-cpu", action="store_true")
+    parser.add_argument("--compact", type=Path, nargs=2, metavar=("FROM", "TO"))
+    arguments = parser.parse_args()
+    if arguments.compact:
+        compact_all(*arguments.compact)
+    elif arguments.out is None:
+        parser.error("--out is required")
+    elif arguments.one:
+        from benchmarks.evidence_session import Session
+
+        Session(arguments.one, arguments.out, arguments.seconds, arguments.dry_run_cpu).record()
+    else:
+        raise SystemExit(record_all(arguments.out, arguments.seconds, arguments.dry_run_cpu))
+
+
+if __name__ == "__main__":
+    main()
