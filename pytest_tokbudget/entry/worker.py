@@ -66,7 +66,7 @@ class WorkerPlugin:
             config.option.randomly_seed = self.spec.randomly_seed
         files = SessionFiles.of(self.spec)
         parent = Path(self.spec.basetemp) if self.spec.basetemp else files.basetemp
-        parent.mkdir(exist_ok=True)
+        parent.mkdir(parents=True, exist_ok=True)
         # pytest empties this directory first, so it is a new one inside the one that was named.
         config.option.basetemp = tempfile.mkdtemp(prefix="session", dir=parent)
         only_arguments_for(self.spec.nodeid, config)

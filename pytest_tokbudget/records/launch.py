@@ -12,7 +12,7 @@ class WorkerSpec(Record, frozen=True, kw_only=True):
     ``args``, ``cwd``, ``sys_path`` and ``argv`` are the controller's own. ``result_path`` is where
     the worker leaves its ``WorkerResult``, ``progress_path`` the memory-mapped progress block
     (``launching/progress.py``). ``randomly_seed`` is the seed pytest-randomly chose in the
-    controller; ``basetemp`` an existing directory for the worker's ``tmp_path``, ``""`` to keep it
+    controller; ``basetemp`` the directory for the worker's ``tmp_path``, ``""`` to keep it
     beside the result.
     """
 
