@@ -3,6 +3,7 @@
 May import: ``records``, ``ports``, ``errors``, ``analysis``.
 """
 
+from .against import Pair, judge_pairs
 from .judge import judge
 
-__all__ = ["judge"]
+__all__ = ["Pair", "judge", "judge_pairs"]

@@ -22,12 +22,12 @@ def rate(tok_s: float) -> str:
     return f"{tok_s:,.0f} tok/s" if tok_s >= 999.5 else f"{tok_s:.4g} tok/s"
 
 
-def change(d: float) -> str:
+def change(d: float, than: str = "the baseline") -> str:
     """Write a difference of x = −log tok/s: ``"0.4 % slower than the baseline"``."""
     value = 100 * expm1(-d)
     if abs(value) < 0.005:
-        return "As fast as the baseline"
-    return f"{percent(abs(value))} {'slower' if d > 0 else 'faster'} than the baseline"
+        return f"As fast as {than}"
+    return f"{percent(abs(value))} {'slower' if d > 0 else 'faster'} than {than}"
 
 
 def interval(d: float, half: float) -> str:
