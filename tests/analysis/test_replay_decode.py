@@ -93,6 +93,17 @@ def test_autograds_thread_continues_the_thread_that_waits_for_it() -> None:
     assert list(decoded.program.host.python[:4]) == [1, 0, 0, 1]
 
 
+def test_of_two_threads_on_a_device_the_silent_one_waits_for_autograd() -> None:
+    trace = TraceBuilder()
+    trace.launch(0, 4_000, 1_000, thread=MAIN)
+    for at in (1_000, 12_000, 23_000, 34_000):
+        trace.launch(at, at + 4_000, 1_000, thread=LOADER)
+    for at in (10_000, 20_000, 30_000):
+        trace.launch(at, at + 4_000, 1_000, thread=AUTOGRAD)
+    trace.launch(40_000, 44_000, 1_000, thread=MAIN)
+    assert list(decode(trace.timeline(0, 50_000)).events.lane) == [0] * 5 + [1] * 4
+
+
 def test_labels_split_the_gaps_they_fall_into() -> None:
     trace = TraceBuilder()
     trace.launch(0, 4_000, 1_000)
