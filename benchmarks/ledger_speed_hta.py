@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from pathlib import Path
+
+
+def _children() -> float:
+    used = os.times()
+    return used.children_user + used.children_system
 
 
 def main() -> None:
@@ -20,7 +26,11 @@ def main() -> None:
     # Not ru_maxrss: it is inherited from the process that started this one.
     status = Path("/proc/self/status").read_text()
     peak = int(status.split("VmHWM:")[1].split()[0]) / 1024
-    print(f"  read {read_at - begun:.2f} s, analysed {done - read_at:.2f} s, peak {peak:,.0f} MB")
+    print(
+        f"  read {read_at - begun:.2f} s, analysed {done - read_at:.2f} s "
+        f"(CPU {time.process_time():.2f} s with its workers' {_children():.2f} s), "
+        f"peak {peak:,.0f} MB"
+    )
     print("  temporal breakdown:")
     print(temporal.to_string(index=False))
     print("  idle time breakdown:")
