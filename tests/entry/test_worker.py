@@ -75,9 +75,7 @@ def test_nothing_else_runs_or_is_imported(worker_project: WorkerProject) -> None
         assert worker_project.result("test_it.py::test_it", *args).status == "passed"
 
     left = {path.name for path in worker_project.path.iterdir()} - {"__pycache__"}
-    assert left == {"pytest.ini", "test_it.py", "test_other.py", ".pytest_cache"} - {
-        ".pytest_cache"
-    }
+    assert left == {"pytest.ini", "test_it.py", "test_other.py"}
 
 
 def test_it_stays_whatever_selects_others(worker_project: WorkerProject) -> None:
