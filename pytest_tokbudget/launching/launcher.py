@@ -105,6 +105,7 @@ class _Session:
     def __init__(self, module: str, spec: WorkerSpec) -> None:
         """Start the process. Raises OSError."""
         self._files = SessionFiles.of(spec)
+        self._files.forget()
         self._cookie = uuid.uuid4().hex
         self.progress = ProgressBlock(spec.progress_path, create=True)
         self._control, guards = socket.socketpair()

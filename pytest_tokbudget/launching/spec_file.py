@@ -58,6 +58,11 @@ class SessionFiles:
         """The worker's ``tmp_path`` root where the spec names none."""
         return self._beside(".tmp")
 
+    def forget(self) -> None:
+        """Remove what an earlier session left here: it must never pass for this one's."""
+        for path in (self.result, self.log, self.terminal, self.stacks):
+            path.unlink(missing_ok=True)
+
 
 def write_spec(spec: WorkerSpec) -> Path:
     """Write ``spec`` where its worker will look; return the path. Raises OSError."""

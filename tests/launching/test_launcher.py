@@ -154,6 +154,16 @@ def test_a_broken_result_is_a_failure(spec_for: SpecFor) -> None:
     assert "result.json cannot be read" in outcome.failure
 
 
+def test_what_an_earlier_session_left_does_not_count(spec_for: SpecFor) -> None:
+    assert LAUNCHER.run(spec_for("pass")).result is not None
+    assert "in segfault" in LAUNCHER.run(spec_for("segfault")).failure
+
+    outcome = LAUNCHER.run(spec_for("exit_3"))
+
+    assert outcome.result is None
+    assert "in segfault" not in outcome.failure
+
+
 def test_a_module_that_does_not_import(spec_for: SpecFor) -> None:
     outcome = ProcessLauncher("no_such_worker").run(spec_for("pass"))
 
