@@ -10,6 +10,7 @@ timing pass of a faulted window is never looked at for its own replay.
 from __future__ import annotations
 
 import argparse
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +18,9 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.recorded_sessions import load_session
 from benchmarks.recordings import Recording, load_recordings, tags_in
 from pytest_tokbudget.analysis.cause_table import cause_table
 from pytest_tokbudget.analysis.gap_classes import name_gaps
@@ -36,6 +40,7 @@ EXPECTED = {
     "copy": (ReplayCause.COPY,),
     "sleep": (ReplayCause.SLEEP,),
     "queue": (ReplayCause.WAIT,),
+    "stream": (ReplayCause.WAIT,),
 }
 KNOWN_MS = {"python": 3.0, "sleep": 3.0}
 """What was injected, where it is known: on launch-bound loops the truth's host wanders."""
@@ -63,19 +68,29 @@ class Studied:
         return 0.9 * min(clean) <= replayed <= 1.1 * max(clean)
 
 
+def load_folder(folder: Path) -> list[Recording]:
+    """Every recording in a folder, of either form."""
+    recordings = [one for tag in tags_in(folder) for one in load_recordings(folder, tag)]
+    for path in sorted(folder.glob("*.npz")):
+        if not path.stem.startswith("ev_"):
+            recordings += load_session(path)
+    return recordings
+
+
 def read_program(recording: Recording) -> Program:
     """The program of a recording, its long gaps named by the stack samples."""
-    decoded = decode(recording.timeline)
+    timeline, queues, main = recording.timeline, recording.queues, recording.main_thread
+    decoded = decode(timeline, None, queues, main)
     if recording.samples is None:
         return decoded.program
-    labels = name_gaps(decoded, recording.samples, recording.timeline.window)
-    return decode(recording.timeline, labels).program
+    labels = name_gaps(decoded, recording.samples, timeline.window)
+    return decode(timeline, labels, queues, main).program
 
 
 def study(recording: Recording, canary: Canary | None) -> Studied:
     """Replay one window under the canary's host model and price its causes."""
     program = read_program(recording)
-    fit = fit_host(program, canary)
+    fit = fit_host(program, recording.canary or canary)
     what = what_if(program, fit.model, recording.mean_ms)
     table = cause_table(recording.timeline, program, recording.mean_ms, fit, what)
     return Studied(recording, program, fit, what, table)
@@ -95,7 +110,9 @@ def find_canary(recordings: list[Recording], *, ops: bool) -> Canary | None:
 
 
 def truth_ms(one: Recording, baseline: Recording) -> float:
-    """Paired difference of the unprofiled repeats, ms a step."""
+    """What the fault costs unprofiled, ms a step: measured in pairs, else from the repeats."""
+    if one.cost_ms is not None:
+        return one.cost_ms[0]
     return float(np.mean(np.subtract(one.clean_ms, baseline.clean_ms)))
 
 
@@ -192,14 +209,8 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder of the recordings")
     parser.add_argument("--canary", type=Path, help="folder of launch-bound recordings")
     options = parser.parse_args()
-    recordings = [
-        one for tag in tags_in(options.data) for one in load_recordings(options.data, tag)
-    ]
-    canaries = recordings
-    if options.canary is not None:
-        canaries = [
-            one for tag in tags_in(options.canary) for one in load_recordings(options.canary, tag)
-        ]
+    recordings = load_folder(options.data)
+    canaries = recordings if options.canary is None else load_folder(options.canary)
     by_density = {ops: find_canary(canaries, ops=ops) for ops in (False, True)}
     studied = [study(one, by_density[one.timeline.ops is not None]) for one in recordings]
     console = Console(width=190)

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from pytest_tokbudget.analysis.gap_classes import StackSamples
-from pytest_tokbudget.analysis.replay_program import Frame, LabelKind
+from pytest_tokbudget.analysis.host_factor import Canary
+from pytest_tokbudget.analysis.replay_program import Frame, LabelKind, QueueOps
 from pytest_tokbudget.analysis.timeline import BoolArray, IntArray, Timeline, Window
 from pytest_tokbudget.analysis.trace_rows import KnownThread, timeline_from_rows
 
@@ -25,13 +26,19 @@ SLEEPERS = frozenset({"nap"})
 
 @dataclass(frozen=True)
 class Recording:
-    """One traced variant. ``clean_ms`` are unprofiled ms a step, one value a repeat."""
+    """One traced variant. ``clean_ms`` are unprofiled ms a step, one value a repeat; ``cost_ms`` is
+    what the fault costs, with its standard error, where it was measured in pairs. ``canary`` is the
+    window's own, where one was recorded."""
 
     tag: str
     fault: str
     timeline: Timeline
     clean_ms: tuple[float, ...]
     samples: StackSamples | None
+    cost_ms: tuple[float, float] | None = None
+    queues: QueueOps | None = None
+    main_thread: int | None = None
+    canary: Canary | None = None
 
     @property
     def mean_ms(self) -> float:
@@ -40,7 +47,7 @@ class Recording:
 
 
 def tags_in(folder: Path) -> list[str]:
-    """Tags of the recordings in a folder, sorted."""
+    """Tags of the three-file recordings in a folder, sorted."""
     return sorted(one.stem.removeprefix("meta_") for one in folder.glob("meta_*.json"))
 
 

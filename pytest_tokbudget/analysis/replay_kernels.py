@@ -55,11 +55,12 @@ def window_kernels(timeline: Timeline, events: LaneEvents) -> Kernels:
     device = timeline.device_events
     begin = timeline.window.start_ns
     stream, pairs = _dense_streams(device.device, device.stream)
-    event, before = _launching_event(timeline, events)
+    event, known, before = _launching_event(timeline, events)
     start = (device.start_ns - begin).astype(np.float64)
     end = start + device.dur_ns
     order = np.lexsort((device.start_ns, stream))
-    event[order] = _inherit(event[order], stream[order], start[order] >= 0)
+    orphan = ~known & (start >= 0) & (start < timeline.window.wall_ns)
+    event[order] = _inherit(event[order], stream[order], orphan[order])
     carried = np.zeros(len(pairs))
     early = before & (end > 0)
     np.maximum.at(carried, stream[early], end[early])
@@ -86,26 +87,29 @@ def _dense_streams(device: SmallIntArray, stream: IntArray) -> tuple[SmallIntArr
     return inverse.reshape(-1).astype(np.int32), unique
 
 
-def _launching_event(timeline: Timeline, events: LaneEvents) -> tuple[IntArray, BoolArray]:
-    """Each device event's launching lane event (−1: none), and whether it was launched before the
-    window."""
+def _launching_event(
+    timeline: Timeline, events: LaneEvents
+) -> tuple[IntArray, BoolArray, BoolArray]:
+    """Each device event's launching lane event (−1: none in the window), whether it has a launch
+    record at all, and whether that was before the window."""
     calls, device = timeline.host_calls, timeline.device_events
     if not len(calls):
-        return np.full(len(device), -1, np.int64), np.zeros(len(device), np.bool_)
+        none = np.zeros(len(device), np.bool_)
+        return np.full(len(device), -1, np.int64), none, none
     order = np.argsort(calls.correlation, kind="stable")
     at = np.searchsorted(calls.correlation[order], device.correlation)
     call = order[np.minimum(at, len(order) - 1)]
     known = calls.correlation[call] == device.correlation
     event = np.where(known, events.owner[call], -1)
     call_end = calls.start_ns[call] + calls.dur_ns[call]
-    return event, known & (call_end <= timeline.window.start_ns)
+    return event, known, known & (call_end <= timeline.window.start_ns)
 
 
-def _inherit(event: IntArray, stream: SmallIntArray, inside: BoolArray) -> IntArray:
-    """Give unlaunched kernels inside the window the event of the kernel before on their stream."""
+def _inherit(event: IntArray, stream: SmallIntArray, orphan: BoolArray) -> IntArray:
+    """Give kernels without a launch record the event of the kernel before on their stream."""
     at = np.where(event >= 0, np.arange(len(event)), -1)
     last = np.maximum.accumulate(at) if len(at) else at
-    usable = (event < 0) & inside & (last >= 0)
+    usable = orphan & (last >= 0)
     usable &= stream[np.maximum(last, 0)] == stream
     return np.where(usable, event[np.maximum(last, 0)], event)
 

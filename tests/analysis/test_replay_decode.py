@@ -158,6 +158,16 @@ def test_work_found_on_a_device_is_carried_into_the_window() -> None:
     assert len(program.device) == 1
 
 
+def test_kernels_without_a_launch_record_follow_the_one_before_them() -> None:
+    trace = TraceBuilder()
+    trace.launch(0, 4_000, 1_000)
+    trace.kernel(6_000, 2_000, correlation=777)
+    trace.launch(10_000, 14_000, 1_000)
+    trace.launch(30_000, 34_000, 1_000)  # launched after the window: not of it
+    program = decode(trace.timeline(0, 20_000)).program
+    assert list(program.device.call) == [0, 0, 1]
+
+
 def test_the_counting_thread_is_the_one_named_else_the_busiest() -> None:
     trace = TraceBuilder()
     trace.launch(0, 4_000, 1_000, thread=MAIN)
