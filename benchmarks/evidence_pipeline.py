@@ -65,6 +65,8 @@ class Pipeline:
             threading.Thread(target=self._guarded, args=(body,), name=name, daemon=True)
             for body, name in ((self._produce, "target-0"), (self._train, "drafter-0"))
         ]
+        if injector.cuda:
+            torch.cuda.synchronize()  # the models were made on a stream that the threads do not use
         for thread in self._threads:
             thread.start()
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch._C._autograd import _KinetoEvent
 
 from benchmarks import evidence_files
 from benchmarks.evidence_clock import Canary
@@ -95,6 +96,7 @@ class Session:
             "python_iterations": self._injector.iterations,
             "python_ms": self._python_ms(),
             "injected_ms": MILLISECONDS,
+            "event_methods": [one for one in dir(_KinetoEvent) if not one.startswith("_")],
         }
 
     def _python_ms(self) -> float:
@@ -137,7 +139,8 @@ class Session:
         if not cut_at_marks:
             self._synchronize()
         ended = time.time_ns()
-        marks = self._marks()
+        while len(marks := self._marks()) < first + steps:
+            time.sleep(0.001)  # the last step has ended and its mark is being made
         ends = [one + offset for one in marks[first : first + steps]]
         if cut_at_marks:
             begun, ended = marks[first - 1] + offset, ends[-1]
@@ -219,7 +222,7 @@ class Session:
     def _roles(self) -> dict[int, str]:
         return {
             one.native_id: one.role
-            for one in self._workload.recorder.mark_series("real")
+            for one in self._workload.recorder.streams()
             if one.role is not None
         }
 

@@ -76,6 +76,7 @@ class Stacks:
 
 
 def _py_spy() -> str | None:
-    """The program: on the path, else beside packages installed with ``pip --target``."""
-    beside = (Path(one) / "bin" / "py-spy" for one in sys.path if one)
-    return shutil.which("py-spy") or next((str(one) for one in beside if one.exists()), None)
+    """The program: on the path, beside the interpreter, or beside ``pip --target`` packages."""
+    beside = [Path(sys.executable).parent, *(Path(one) / "bin" for one in sys.path if one)]
+    found = (str(one / "py-spy") for one in beside if (one / "py-spy").exists())
+    return shutil.which("py-spy") or next(found, None)

@@ -11,7 +11,11 @@ def two_steps() -> TraceBuilder:
         trace.launch(begin, begin + 20, 10, call_dur=10)
         copy = trace.call("cudaMemcpyAsync", begin + 100, 10)
         trace.kernel(
-            begin + 120, 10, name="Memcpy DtoH (Device -> Pageable)", correlation=copy, nbytes=4_096
+            1_050 + begin // 10,
+            10,
+            name="Memcpy DtoH (Device -> Pageable)",
+            correlation=copy,
+            nbytes=4_096,
         )
         trace.call("cudaStreamSynchronize", begin + 150, 10)
     trace.call("cudaMalloc", 1_500, 10)
