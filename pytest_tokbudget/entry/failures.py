@@ -67,7 +67,8 @@ def run_of(outcome: WorkerOutcome, item: pytest.Item) -> RunRecord:
     if result is None:
         raise SessionFailed(outcome.failure)
     if result.status == "skipped":
-        pytest.skip(result.reason)
+        # As pytest's own skipif: the place shown is the test's, not this line.
+        raise pytest.skip.Exception(result.reason, _use_item_location=True)
     if result.status == "xfailed":
         pytest.xfail(result.reason)
     if result.status != "passed":

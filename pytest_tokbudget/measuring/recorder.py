@@ -17,8 +17,8 @@ from .roles import choose_counting
 from .safepoints import Safepoints
 from .snapshot import repaired
 from .spans import Span
-from .streams import Stream
-from .tokens import checked, quickly_checked
+from .streams import CHECKED_AT_ONCE, Stream
+from .tokens import checked
 
 
 class Recorder:
@@ -68,7 +68,9 @@ class Recorder:
         else:
             stream = self._named_stream(worker, role, device)
         if type(tokens) is not int or tokens <= 0:
-            tokens = self._unusual(tokens, stream)
+            # A dict is copied and only the first ones are looked into now: the rest when read.
+            late = type(tokens) is dict and len(stream.log) > CHECKED_AT_ONCE
+            tokens = tokens.copy() if late else self._unusual(tokens, stream)  # type: ignore[attr-defined]
         now = self._now()
         stream.log.extend((now, tokens))
         if stream.counts:
@@ -258,8 +260,7 @@ class Recorder:
     def _unusual(self, tokens: object, stream: Stream) -> object:
         if tokens is None and (self.bare_marks_count or not stream.counts):
             return None
-        quick = quickly_checked(tokens)
-        return quick or checked(tokens, f"step_end() of worker {stream.name!r} was given")
+        return checked(tokens, f"step_end() of worker {stream.name!r} was given")
 
     def _begins_to_count(self, stream: Stream, now: int) -> None:
         """Count a worker that was not declared to, from its first tokens on."""

@@ -12,12 +12,16 @@ from collections.abc import Callable
 from typing import TypeAlias, cast
 
 from ..records.marks import MarkSeries, QueueSeries, SpanSeries
-from .tokens import by_kind
+from .tokens import by_kind, checked
 
 QueueCall: TypeAlias = "tuple[int, int, int, int]"
 """Start ns, end ns, sequence number (−1: gave up), depth after the call."""
 
 _LOOKED_AT = 100
+
+CHECKED_AT_ONCE = 40
+"""Length of a log up to which dicts are checked as they come; later ones when the marks are read,
+for a look into a dict would cost a mark half its microsecond."""
 
 
 class Stream:
@@ -83,12 +87,18 @@ class Stream:
         return any(bare or tokens is not None for tokens in self.log[1:_LOOKED_AT:2])
 
     def mark_series(self, kind: str, constant: int | None) -> MarkSeries:
-        """Return the marks; bare counts are of ``kind``, marks without one ``constant`` tokens."""
+        """Return the marks; bare counts are of ``kind``, marks without one ``constant`` tokens.
+
+        Raises ``StepError`` for a dict that is no token count by kind.
+        """
         # Two threads that mark under one name may append out of order by a switch between the two.
         flat = self.log[:]
         marks = sorted(zip(cast("list[int]", flat[::2]), flat[1::2], strict=True), key=_time_of)
         constant = constant if self.counts else None
-        counts = [by_kind(tokens, kind, constant) for _, tokens in marks]
+        counts = [
+            by_kind(self._checked(number, tokens), kind, constant)
+            for number, (_, tokens) in enumerate(marks, start=1)
+        ]
         kinds = sorted({name for each in counts for name in each})
         return MarkSeries(
             worker=self.name,
@@ -101,6 +111,11 @@ class Stream:
             window=self.window,
             window_ns=self.window_ns,
         )
+
+    def _checked(self, number: int, tokens: object) -> object:
+        if type(tokens) is not dict:
+            return tokens
+        return checked(tokens, f"mark {number} of worker {self.name!r} was given")
 
     def span_series(self) -> list[SpanSeries]:
         """Return the declared waits and stages."""

@@ -108,7 +108,9 @@ def test_skip_in_the_body_and_by_mark(bare_project: Project) -> None:
 
     result.assert_outcomes(skipped=2)
     assert result.ret == 5
-    result.stdout.fnmatch_lines(["*by mark*", "*by body*", "*nothing was measured*"])
+    result.stdout.fnmatch_lines(
+        ["*nothing was measured*", "*test_it.py:3: by mark*", "*test_it.py:*by body*"]
+    )
 
 
 def test_xfail_honours_raises(bare_project: Project) -> None:
