@@ -53,20 +53,30 @@ def tok_s(marks: Iterable[MarkSeries], kind: str) -> float:
     """
     rate = 0.0
     for series in windowed(marks):
-        start_ns, end_ns = series.window_ns or (0, 0)
+        length_ns = _stepping_ns(series)
         tokens = window_tokens(series).get(kind, 0)
-        if tokens and end_ns <= start_ns:
+        if tokens and length_ns <= 0:
             raise NothingMeasuredError(
                 f"the timing pass of worker {series.worker!r} took no time: "
                 "the clock did not advance between its first and its last step"
             )
-        rate += tokens * 1e9 / (end_ns - start_ns) if tokens else 0.0
+        rate += tokens * 1e9 / length_ns if tokens else 0.0
     if rate <= 0:
         kinds = ", ".join(sorted(tokens_by_kind(marks))) or "none"
         raise NothingMeasuredError(
             f"no tokens of kind {kind!r} were counted in the timing pass (kinds seen: {kinds})"
         )
     return rate
+
+
+def _stepping_ns(series: MarkSeries) -> int:
+    """The length of the window without the stretches in which the worker was held."""
+    start_ns, end_ns = series.window_ns or (0, 0)
+    return end_ns - start_ns - _held_ns(series)
+
+
+def _held_ns(series: MarkSeries) -> int:
+    return sum(end - start for start, end in series.pauses_ns)
 
 
 def timing_pass(marks: Sequence[MarkSeries], kind: str) -> Pass:
@@ -85,20 +95,27 @@ def timing_pass(marks: Sequence[MarkSeries], kind: str) -> Pass:
         steps=sum(series.window[1] - series.window[0] for series in inside if series.window),
         tokens=tokens_by_kind(inside),
         tok_s=tok_s(inside, kind),
+        held_ns=max(_held_ns(series) for series in inside),
     )
 
 
 def step_times_ms(series: MarkSeries) -> Floats:
     """Return the step times of one worker inside its window, in ms, shape ``(steps,)``.
 
-    The first interval starts where the window starts (after the device's synchronization); the
-    synchronization at the end belongs to no step, though the rate includes it.
+    The first interval starts where the window starts (after the device's synchronization), one
+    after a pause where that ended; the synchronization at the end belongs to no step, though the
+    rate includes it.
     """
     if series.window is None or series.window_ns is None:
         return np.empty(0)
     first, last = series.window
-    ends = [series.window_ns[0], *series.times_ns[first + 1 : last + 1]]
-    return np.diff(np.asarray(ends, dtype=np.int64)).astype(np.float64) / 1e6
+    ends = np.asarray([series.window_ns[0], *series.times_ns[first + 1 : last + 1]], dtype=np.int64)
+    starts = ends[:-1]
+    if series.pauses_ns:
+        resumed = np.asarray([series.window_ns[0], *(end for _, end in series.pauses_ns)])
+        before = np.searchsorted(resumed, ends[1:], side="right") - 1
+        starts = np.maximum(starts, resumed[before])
+    return (ends[1:] - starts).astype(np.float64) / 1e6
 
 
 def pooled_step_times_ms(marks: Iterable[MarkSeries]) -> Floats:

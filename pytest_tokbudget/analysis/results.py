@@ -129,7 +129,7 @@ def _session(run: RunRecord, set_aside: str) -> dict[str, JsonValue]:
     return {
         "tok_s": timing.tok_s,
         "steps": timing.steps,
-        "seconds": (timing.end_ns - timing.start_ns) / 1e9,
+        "seconds": (timing.end_ns - timing.start_ns - timing.held_ns) / 1e9,
         "tokens": timing.tokens,
         "warmup_steps": run.warmup.steps,
         "warmup_seconds": run.warmup.seconds,

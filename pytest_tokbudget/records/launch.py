@@ -6,6 +6,20 @@ from .base import Record
 from .run import RunRecord
 
 
+class Trees(Record, frozen=True, kw_only=True):
+    """The two checkouts of an A/B, as absolute paths without symbolic links.
+
+    ``side`` says which one a worker measures: ``"head"``, the tree under test, or ``"ref"``.
+    ``kept`` are directories inside ``head`` that belong to the environment and stay what they are
+    on both sides: a virtual environment, this package itself.
+    """
+
+    head: str
+    ref: str
+    side: str
+    kept: list[str]
+
+
 class WorkerSpec(Record, frozen=True, kw_only=True):
     """Everything a worker needs, written to a file whose path stands in one environment variable.
 
@@ -13,7 +27,8 @@ class WorkerSpec(Record, frozen=True, kw_only=True):
     the worker leaves its ``WorkerResult``, ``progress_path`` the memory-mapped progress block
     (``launching/progress.py``). ``randomly_seed`` is the seed pytest-randomly chose in the
     controller; ``basetemp`` the directory for the worker's ``tmp_path``, ``""`` to keep it
-    beside the result.
+    beside the result. ``trees`` are the checkouts of an A/B; ``blocks`` is the socket through which
+    the controller of an A/B says when to step (``launching/blocks.py``), ``""`` to step at will.
     """
 
     nodeid: str
@@ -28,6 +43,8 @@ class WorkerSpec(Record, frozen=True, kw_only=True):
     job: str
     randomly_seed: int | None = None
     basetemp: str = ""
+    trees: Trees | None = None
+    blocks: str = ""
 
 
 class CapturedSection(Record, frozen=True, kw_only=True):
@@ -43,7 +60,8 @@ class WorkerResult(Record, frozen=True, kw_only=True):
     ``status`` is ``passed``, ``failed``, ``skipped`` or ``xfailed`` (an imperative
     ``pytest.xfail``). ``when`` is the phase that decided it. ``exception_mro`` are the qualified
     class names of the exception, nearest first, so that ``xfail(raises=…)`` can be honoured.
-    ``run`` is ``None`` unless a measurement was completed.
+    ``run`` is ``None`` unless a measurement was completed. ``not_found`` is true when the item was
+    not among those collected.
     """
 
     status: str
@@ -54,6 +72,7 @@ class WorkerResult(Record, frozen=True, kw_only=True):
     sections: list[CapturedSection] = []
     duration_s: float = 0.0
     requested: bool = True
+    not_found: bool = False
     run: RunRecord | None = None
 
 

@@ -13,7 +13,9 @@ class MarkSeries(Record, frozen=True, kw_only=True):
     indices ``(first, last)``: tokens of marks ``first+1 … last`` were consumed between the two
     (``first`` is −1 when the window began before the first mark), and
     ``window_ns`` are the two moments (after the device's synchronization on CUDA, so they may be
-    later than the marks). Both are ``None`` for a worker outside the timing pass.
+    later than the marks). Both are ``None`` for a worker outside the timing pass. ``pauses_ns`` are
+    the stretches inside the window in which it was held and did not step, ``(start, end)`` each, in
+    order; they belong to no step and to no rate.
     """
 
     worker: str
@@ -25,6 +27,7 @@ class MarkSeries(Record, frozen=True, kw_only=True):
     tokens: dict[str, list[int]] = {}
     window: tuple[int, int] | None = None
     window_ns: tuple[int, int] | None = None
+    pauses_ns: list[tuple[int, int]] = []
 
 
 class SpanSeries(Record, frozen=True, kw_only=True):

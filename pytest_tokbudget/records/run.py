@@ -22,7 +22,8 @@ class Pass(Record, frozen=True, kw_only=True):
     """A stretch of steps run with one instrument setting, in monotonic ns.
 
     ``kind`` is ``"timing"`` or ``"evidence"``; ``tokens`` sums the counted marks by kind; ``tok_s``
-    is of the gate's kind.
+    is of the gate's kind. ``held_ns`` is how long the workload was held in between, which is in no
+    rate.
     """
 
     kind: str
@@ -31,6 +32,7 @@ class Pass(Record, frozen=True, kw_only=True):
     steps: int
     tokens: dict[str, int]
     tok_s: float
+    held_ns: int = 0
 
 
 class RunRecord(Record, frozen=True, kw_only=True):
