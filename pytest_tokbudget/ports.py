@@ -45,6 +45,34 @@ class Devices(Protocol):
         ...
 
 
+class Pacer(Protocol):
+    """Says when a workload of an A/B may step: only one of its two sides does at a time.
+
+    Each call waits for as long as the other side has its turn. Raises ``MeasureError`` when the
+    A/B was broken off.
+    """
+
+    def await_warm_up(self) -> None:
+        """Wait until this side may warm up."""
+        ...
+
+    def next_block(self) -> int:
+        """Say that this side stands still; return how many steps to make now, 0 for the end."""
+        ...
+
+    def warmed_up(self, step_ns: int) -> None:
+        """Say that the warm-up is over; ``step_ns`` is the median step."""
+        ...
+
+    def block_done(self, steps: int, stepping_ns: int) -> None:
+        """Say that ``steps`` steps were made, and how long they took together."""
+        ...
+
+    def cannot(self, reason: str) -> None:
+        """Say that this workload cannot be held; never returns."""
+        ...
+
+
 class Launcher(Protocol):
     """Runs one session in a fresh process."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from ..analysis.rates import step_times_ms, timing_pass
 from ..errors import StepError
-from ..ports import Clock, Devices
+from ..ports import Clock, Devices, Pacer
 from ..records.budget import Budget
 from ..records.run import WarmUp
 from .beat import DONE, SETUP, TIMING, WARM_UP, enter
@@ -36,20 +37,24 @@ def measure_steps(
     budget: Budget,
     devices: Devices,
     clock: Clock,
+    *,
+    pacer: Pacer | None = None,
 ) -> Measurement:
     """Warm up until steady, then run and time exactly ``budget.steps`` steps.
 
     Every used device is synchronized at the two ends of the timing pass and nowhere else; in
     between there is nothing but the step and its mark. ``step()`` runs one step and returns the
-    tokens it consumed; with ``budget.constant_tokens`` what it returns is not looked at. Raises
-    ``UsageError`` when no step is asked for, ``StepError`` naming the step and the value for
-    anything that is no token count; what a step raises goes on unchanged.
+    tokens it consumed; with ``budget.constant_tokens`` what it returns is not looked at. In an A/B
+    ``pacer`` says when to step and how many steps: the pass then is made of blocks, with the
+    devices synchronized at the ends of each. Raises ``UsageError`` when no step is asked for,
+    ``StepError`` naming the step and the value for anything that is no token count; what a step
+    raises goes on unchanged.
     """
     require_steps(budget)
     with recorder.worker(WORKER, counts=True):
         loop = _StepLoop(step, recorder, budget, devices, clock)
         try:
-            measurement = loop.run()
+            measurement = loop.run() if pacer is None else loop.run_paced(pacer)
         except BaseException:
             # Nobody may take the author's teardown for a stalled step.
             enter(recorder.beat, SETUP, clock.monotonic_ns())
@@ -84,6 +89,58 @@ class _StepLoop:
             if not end.reason or last or self._judge.fixed_steps() is not None:
                 break
             enter(self._recorder.beat, WARM_UP, self._clock.monotonic_ns(), self._median_ns())
+        return self._collected(end)
+
+    def run_paced(self, pacer: Pacer) -> Measurement:
+        """Warm up and step when told; hold still, with nothing queued, in between."""
+        beat, clock = self._recorder.beat, self._clock
+        enter(beat, SETUP, clock.monotonic_ns())
+        pacer.await_warm_up()
+        self._began_ns = clock.monotonic_ns()
+        enter(beat, WARM_UP, self._began_ns)
+        unsteady = self._warm_up()
+        warmup_steps, readings = self._done, self._judge.readings.now()
+        warmup_s = (clock.monotonic_ns() - self._began_ns) / 1e9
+        step_ns = self._median_ns() or 0
+        used = self._devices.used()
+        if len(used) == 1:
+            self._stream.device = used[0]
+        self._devices.synchronize()
+        pacer.warmed_up(step_ns)
+        blocks: list[tuple[int, int]] = []
+        while True:
+            enter(beat, SETUP, clock.monotonic_ns())
+            steps = pacer.next_block()
+            if not steps:
+                break
+            blocks.append(self._block(steps, step_ns))
+            pacer.block_done(steps, blocks[-1][1] - blocks[-1][0])
+        self._cut_window(warmup_steps, blocks)
+        self._judge.readings.take(self._done)
+        # No change point is looked for: what the host does in a pair, it does to both sides.
+        reason = unsteady or self._judge.readings.disturbed_since(readings)
+        return self._collected(_PassEnd(warmup_steps, warmup_s, reason))
+
+    def _block(self, steps: int, step_ns: int) -> tuple[int, int]:
+        """Make ``steps`` steps; return when they began and ended."""
+        enter(self._recorder.beat, TIMING, self._clock.monotonic_ns(), step_ns)
+        start_ns = self._clock.monotonic_ns()
+        self._run(steps, "timing pass")
+        self._devices.synchronize()
+        return start_ns, self._clock.monotonic_ns()
+
+    def _cut_window(self, warmup_steps: int, blocks: list[tuple[int, int]]) -> None:
+        """Make ``blocks`` the timing pass."""
+        if not blocks:
+            raise StepError("the A/B ended before a step of the timing pass was made")
+        self._refuse_own_marks()
+        self._stream.window = (warmup_steps - 1, self._done - 1)
+        self._stream.window_ns = (blocks[0][0], blocks[-1][1])
+        self._stream.pauses_ns = [
+            (before[1], after[0]) for before, after in itertools.pairwise(blocks)
+        ]
+
+    def _collected(self, end: _PassEnd) -> Measurement:
         warmup = WarmUp(
             steps=end.warmup_steps,
             seconds=end.warmup_s,
@@ -131,17 +188,20 @@ class _StepLoop:
         self._run(self._budget.steps, "timing pass")
         self._devices.synchronize()
         end_ns = self._clock.monotonic_ns()
-        if self._stream.mark_count != self._done:
-            raise StepError(
-                "the step called step_end() itself in the thread that tokbudget() marks in, so its "
-                "tokens would count twice; either return them or use tokbudget.watch()"
-            )
+        self._refuse_own_marks()
         self._stream.window = (warmup_steps - 1, self._done - 1)
         self._stream.window_ns = (start_ns, end_ns)
         self._judge.readings.take(self._done)
         series = self._stream.mark_series(self._budget.token_kind, self._budget.constant_tokens)
         reason = unsteady or self._judge.unsteady_pass(step_times_ms(series), readings)
         return _PassEnd(warmup_steps, (start_ns - self._began_ns) / 1e9, reason)
+
+    def _refuse_own_marks(self) -> None:
+        if self._stream.mark_count != self._done:
+            raise StepError(
+                "the step called step_end() itself in the thread that tokbudget() marks in, so its "
+                "tokens would count twice; either return them or use tokbudget.watch()"
+            )
 
     def _run(self, count: int, phase: str) -> None:
         """Run ``count`` steps with a mark after each, and nothing else."""

@@ -43,6 +43,7 @@ class Stream:
         "log",
         "name",
         "native_id",
+        "pauses_ns",
         "queues",
         "quiet",
         "role",
@@ -66,6 +67,7 @@ class Stream:
         self.error: BaseException | None = None
         self.window: tuple[int, int] | None = None
         self.window_ns: tuple[int, int] | None = None
+        self.pauses_ns: list[tuple[int, int]] = []
 
     def adopt_thread(self) -> None:
         """Belong to the calling thread from now on."""
@@ -110,6 +112,7 @@ class Stream:
             tokens={name: [each.get(name, 0) for each in counts] for name in kinds},
             window=self.window,
             window_ns=self.window_ns,
+            pauses_ns=list(self.pauses_ns),
         )
 
     def _checked(self, number: int, tokens: object) -> object:
