@@ -4,7 +4,6 @@ May import: ``records``, ``ports``, ``errors``, ``analysis``.
 """
 
 from .against import Pair, judge_pairs
-from .family import family
 from .judge import judge
 
-__all__ = ["Pair", "family", "judge", "judge_pairs"]
+__all__ = ["Pair", "judge", "judge_pairs"]
