@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from .replay_calls import Calls, Key
 from .replay_plan import Plan
@@ -55,6 +56,9 @@ class _Run:
         self._calls = Calls(plan, self._streams, self._first, self._gate)
         self._bounds = [int(one) for one in self._program.lane_bounds]
         self._single = _one_by_one(plan)
+        self._direct = _own_streams(plan) & (plan.waits == Waits.NOTHING)
+        # Plain element access through memoryviews is several times faster than through numpy.
+        self._gil, self._all = plan.gil_ns.data, self._spent.data
         self._cuts = np.flatnonzero(self._single)
         self._at = self._bounds[:-1].copy()
         self._parked: dict[Key, list[tuple[float, int]]] = {}
@@ -118,16 +122,18 @@ class _Run:
     def _spend(self, lane: int, now: float) -> _Entry:
         """Spend the time before a lane's next call: with the lock in turns, then without it."""
         at = self._at[lane]
-        need = self._gil_left.pop(lane, float(self._plan.gil_ns[at]))
-        rest = float(self._spent[at] - self._plan.gil_ns[at])
-        if need <= 0:
-            return now + rest, lane, True
-        turn = min(need, SWITCH_NS)
-        self._lock_free = max(now, self._lock_free) + turn
-        if need > turn:
-            self._gil_left[lane] = need - turn
-            return self._lock_free, lane, False
-        return self._lock_free + rest, lane, True
+        need = self._gil_left.pop(lane, self._gil[at])
+        if need > 0:
+            turn = min(need, SWITCH_NS)
+            now = self._lock_free = max(now, self._lock_free) + turn
+            if need > turn:
+                self._gil_left[lane] = need - turn
+                return now, lane, False
+        now += self._all[at] - self._gil[at]
+        if not self._direct[at]:
+            return now, lane, True
+        self._at[lane] += 1
+        return self._calls.make(at, now), lane, False
 
     def _call(self, lane: int, now: float) -> None:
         """Make a lane's next call, or park the lane until it can be made."""
@@ -163,11 +169,31 @@ def _one_by_one(plan: Plan) -> BoolArray:
     if lanes > 1:
         lane = np.searchsorted(program.lane_bounds, device.call, side="right") - 1
         of_device = program.stream_device[device.stream]
-        pairs = np.unique(np.stack((of_device, lane)), axis=1)
-        shared = np.unique(pairs[0], return_counts=True)[1]
-        if plan.gil_ns.any() or (shared > 1).any():
+        if plan.gil_ns.any() or len(_used_by_several(of_device, lane)):
             single[:] = True
     return single
+
+
+def _own_streams(plan: Plan) -> BoolArray:
+    """Events whose kernels nobody else's can come before: streams of one lane, no waits between
+    streams. Such calls need not be made in the order of time."""
+    program, device = plan.program, plan.device
+    lane = np.searchsorted(program.lane_bounds, device.call, side="right") - 1
+    shared = np.isin(device.stream, _used_by_several(device.stream, lane))
+    result = np.ones(len(plan.waits), np.bool_)
+    if (device.after >= 0).any() or (plan.waits == Waits.KERNEL).any():
+        result[device.call] = False
+    result[device.call[shared]] = False
+    return result
+
+
+def _used_by_several(what: npt.NDArray[np.integer], lane: IntArray) -> IntArray:
+    """Those streams or devices that more than one lane uses; one entry a kernel in both columns."""
+    lanes = int(lane.max(initial=0)) + 1
+    pairs = np.unique(what.astype(np.int64) * lanes + lane)
+    used, count = np.unique(pairs // lanes, return_counts=True)
+    result: IntArray = used[count > 1]
+    return result
 
 
 def _launch_gates(plan: Plan) -> IntArray:

@@ -20,13 +20,15 @@ class Calls:
 
     def __init__(self, plan: Plan, streams: Streams, first_kernel: IntArray, gate: IntArray):
         self._streams = streams
-        self._first, self._gate = first_kernel, gate
+        # Plain element access through memoryviews is several times faster than through numpy.
+        self._first, self._gate = first_kernel.data, gate.data
         self._waits = np.ascontiguousarray(plan.waits).data
         self._cost = np.ascontiguousarray(plan.call_ns).data
-        self._target, self._item = plan.program.host.target, plan.item
-        self._after = plan.device.after
-        self._awaited = {int(one) for one in self._after if one >= 0}
-        self._awaited |= {int(one) for one in self._target[plan.waits == Waits.KERNEL]}
+        target, after = plan.program.host.target, plan.device.after
+        self._target, self._item = target.data, np.ascontiguousarray(plan.item).data
+        self._after = np.ascontiguousarray(after).data
+        self._awaited = {int(one) for one in after[after >= 0]}
+        self._awaited |= {int(one) for one in target[plan.waits == Waits.KERNEL]}
         self._capacity = plan.program.queue_capacity
         self._kind = plan.program.host.kind
         self._done: dict[Key, float] = {}
@@ -39,10 +41,10 @@ class Calls:
 
     def missing(self, at: int) -> Key | None:
         """What call ``at`` waits for and has not happened yet."""
-        for kernel in range(int(self._first[at]), int(self._first[at + 1])):
-            key = ("kernel", int(self._after[kernel]), 0)
-            if key[1] >= 0 and not self._happened(key):
-                return key
+        for kernel in range(self._first[at], self._first[at + 1]):
+            after = self._after[kernel]
+            if after >= 0 and not self._happened(("kernel", after, 0)):
+                return ("kernel", after, 0)
         key_or_none = self._partner(at)
         return None if key_or_none is None or self._happened(key_or_none) else key_or_none
 
@@ -53,7 +55,10 @@ class Calls:
 
     def _partner(self, at: int) -> Key | None:
         """The event elsewhere that must come first, if the window holds it."""
-        waits, target, item = self._waits[at], int(self._target[at]), int(self._item[at])
+        waits = self._waits[at]
+        if waits < Waits.KERNEL or waits == Waits.COPY:
+            return None
+        target, item = self._target[at], self._item[at]
         if waits == Waits.KERNEL:
             return ("kernel", target, 0)
         key: Key | None = None
@@ -69,7 +74,7 @@ class Calls:
 
     def make(self, at: int, now: float) -> float:
         """Make call ``at`` at ``now``; return when it ends."""
-        first, last = int(self._first[at]), int(self._first[at + 1])
+        first, last = self._first[at], self._first[at + 1]
         if self._waits[at] == Waits.COPY:
             ends = [self._streams.launch_one(kernel, now) for kernel in range(first, last)]
             return max(ends, default=now) + self._cost[at]
@@ -80,7 +85,7 @@ class Calls:
 
     def _release(self, at: int, first: int, last: int) -> float:
         """When what call ``at`` waits for is over."""
-        waits, target = self._waits[at], int(self._target[at])
+        waits, target = self._waits[at], self._target[at]
         release = 0.0
         if waits == Waits.DEVICE:
             release = self._streams.device_free(target)
@@ -91,7 +96,7 @@ class Calls:
             if key is not None:
                 release = self._when(key)
         for kernel in range(first, last):
-            gate = int(self._gate[kernel])
+            gate = self._gate[kernel]
             if gate >= 0 and not np.isnan(self._streams.end_of(gate)):
                 release = max(release, self._streams.start_of(gate))
         return release
@@ -107,7 +112,7 @@ class Calls:
             keys.append(self._key(at))
             self._done[keys[0]] = end
         if self._awaited:
-            kernels = range(int(self._first[at]), int(self._first[at + 1]))
+            kernels = range(self._first[at], self._first[at + 1])
             keys += [("kernel", one, 0) for one in kernels if one in self._awaited]
         return keys
 
