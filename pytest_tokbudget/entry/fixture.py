@@ -29,7 +29,7 @@ class Context:
     """What the fixture object needs of its surroundings.
 
     ``deliver`` takes the finished run record; ``beat`` is the progress block's memory, ``None``
-    in process.
+    in process; ``blocks`` the control channel of a pair in an A/B.
     """
 
     item: pytest.Item
@@ -37,6 +37,7 @@ class Context:
     marker: Mapping[str, Any]
     deliver: Callable[[RunRecord], None]
     beat: memoryview | None = None
+    blocks: str = ""
 
 
 class Tokbudget:
@@ -68,11 +69,15 @@ class Tokbudget:
                 "pass the function, not its result"
             )
         demand = self._begin(demands)
-        return self._finish(demand, wiring.measure_steps(step, self.recorder, demand.budget))
+        pacer = wiring.pacer(self._context.blocks)
+        return self._finish(demand, wiring.measure_steps(step, self.recorder, demand.budget, pacer))
 
     def watch(self, pipeline: object = None, **demands: Any) -> Measured:
         """Measure a pipeline that runs itself and marks its steps through ``recorder``."""
         demand = self._begin(demands)
+        pacer = wiring.pacer(self._context.blocks)
+        if pacer is not None:
+            pacer.cannot("the pipeline runs itself")
         return self._finish(demand, wiring.watch(pipeline, self.recorder, demand.budget))
 
     def _begin(self, demands: Mapping[str, Any]) -> Demand:

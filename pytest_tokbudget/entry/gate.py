@@ -14,6 +14,7 @@ from ..records.budget import Budget
 from ..records.launch import CapturedSection, WorkerOutcome
 from ..records.run import RunRecord
 from ..records.verdict import Outcome, Verdict
+from .against import Against
 from .budgets import marker_keywords, resolve
 from .failures import SessionFailed, run_of
 from .settings import REFRESH_SESSIONS, Settings
@@ -44,6 +45,7 @@ class Gate:
         self._services = services
         self._ahead: dict[str, list[WorkerOutcome]] = {}
         self._measured_ahead = False
+        self._against = None if settings.against is None else Against(settings, services)
 
     def run(self, item: pytest.Item, siblings: Sequence[pytest.Item], into: Reached) -> Verdict:
         """Measure and judge ``item``; ``into`` keeps what was reached if this raises.
@@ -51,6 +53,8 @@ class Gate:
         ``siblings`` are all measured items here: a refresh interleaves their sessions.
         """
         budget = resolve(self._settings, marker_keywords(item), item.nodeid).budget
+        if self._against is not None and budget.tolerance is not None:
+            return self._against.run(item, into)
         if self._settings.refresh is not None:
             if not self._measured_ahead:
                 self._measure_ahead(siblings)

@@ -37,7 +37,11 @@ def configure(config: pytest.Config) -> None:
     else:
         from .controller import Controller
 
-        config.pluginmanager.register(Controller(config, settings), "tokbudget-controller")
+        try:
+            controller = Controller(config, settings)
+        except UsageError as error:
+            raise pytest.UsageError(str(error)) from None
+        config.pluginmanager.register(controller, "tokbudget-controller")
 
 
 def fixture(request: pytest.FixtureRequest) -> Tokbudget:
@@ -49,7 +53,9 @@ def fixture(request: pytest.FixtureRequest) -> Tokbudget:
     marker = marker_keywords(item)
     worker = config.stash.get(WORKER_KEY, None)
     if worker is not None:
-        context = Context(item, settings, marker, worker.deliver, worker.progress.slots)
+        context = Context(
+            item, settings, marker, worker.deliver, worker.progress.slots, worker.spec.blocks
+        )
         return Tokbudget(context)
     inprocess = config.stash.get(INPROCESS_KEY, None)
     if inprocess is not None:

@@ -57,6 +57,17 @@ OPTIONS = (
         metavar="DIR",
         default=".tokbudget",
     ),
+    Option(
+        "tokbudget_max_time",
+        "with --tokbudget-against: begin no further pair of a test after this (default: 10min)",
+        metavar="TIME",
+        default="10min",
+    ),
+    Option(
+        "tokbudget_against_build",
+        "shell command that builds extensions in a checkout of the ref",
+        ini_only=True,
+    ),
     Option("tokbudget_machine", "the name of a pool of equal machines", ini_only=True),
     Option("tokbudget_worker_args", "arguments added for every worker", ini_only=True),
     Option("tokbudget_steps", "steps of the timing pass (default: 200)", ini_only=True),
@@ -94,6 +105,12 @@ def add_options(parser: pytest.Parser) -> None:
         help="for an accepted commit: add its sessions to the baseline's spread",
     )
     group.addoption(
+        "--tokbudget-against",
+        metavar="REF",
+        default=None,
+        help="judge against a git ref measured now, in turn with this tree, on this machine",
+    )
+    group.addoption(
         "--tokbudget-allow-dirty",
         action="store_true",
         help="let a refresh or append go on with uncommitted changes in the measured code",
@@ -124,6 +141,7 @@ def is_enabled(config: pytest.Config) -> bool:
     flag = config.getoption("tokbudget")
     if flag is not None:
         return bool(flag)
-    if config.getoption("tokbudget_refresh") is not None:
+    implied_by = ("tokbudget_refresh", "tokbudget_against")
+    if any(config.getoption(name) is not None for name in implied_by):
         return True
     return bool(config.getini("tokbudget"))

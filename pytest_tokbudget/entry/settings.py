@@ -48,6 +48,9 @@ class Settings:
     steps: int
     warmup_steps: int | None
     tolerance: float
+    against: str | None = None
+    against_build: str = ""
+    max_time_s: float = 600.0
     job: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
 
     @property
@@ -77,6 +80,14 @@ def parse_count(value: object, origin: str, *, least: int = 1) -> int:
     if isinstance(value, (bool, float)) or not re.fullmatch(r"-?\d+", text) or int(text) < least:
         raise UsageError(f"{origin}: {value!r} is not a whole number of at least {least}")
     return int(text)
+
+
+def parse_time(text: str | None, origin: str) -> float:
+    """``"10min"``, ``"90 s"`` or ``"1h"`` in seconds; raises UsageError naming ``origin``."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|min|h)", (text or "").strip())
+    if match is None or float(match[1]) == 0:
+        raise UsageError(f'{origin}: {text!r} is not a time; write it like "90s", "10min" or "1h"')
+    return float(match[1]) * {"s": 1, "min": 60, "h": 3600}[match[2]]
 
 
 def _text(config: pytest.Config, option: Option) -> tuple[str | None, str]:
@@ -135,6 +146,9 @@ def read_settings(config: pytest.Config) -> Settings:
         steps=_count_or(values["tokbudget_steps"], DEFAULT_STEPS),
         warmup_steps=_warmup(values["tokbudget_warmup"]),
         tolerance=_tolerance(values["tokbudget_tolerance"]),
+        against=config.getoption("tokbudget_against"),
+        against_build=values["tokbudget_against_build"][0] or "",
+        max_time_s=parse_time(*values["tokbudget_max_time"]),
     )
     _refuse(settings, config)
     return settings
@@ -175,8 +189,23 @@ def _is_inprocess(config: pytest.Config) -> bool:
     )
 
 
+def _refuse_against(settings: Settings) -> None:
+    """An A/B judges against a ref: it neither reads nor writes a baseline."""
+    others = {
+        "--tokbudget-refresh": settings.refresh is not None,
+        "--tokbudget-append": settings.append,
+        "--tokbudget-missing=record": settings.missing == "record",
+        "an in-process run (--tokbudget-inprocess, --pdb, --trace)": settings.inprocess,
+    }
+    for name, given in others.items():
+        if given:
+            raise UsageError(f"--tokbudget-against and {name} exclude each other")
+
+
 def _refuse(settings: Settings, config: pytest.Config) -> None:
     """Refuse combinations that would move or lose what they should not."""
+    if settings.against is not None:
+        _refuse_against(settings)
     if settings.refresh is not None:
         _refuse_reason(settings.refresh, Path(config.invocation_params.dir))
         if settings.append:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import io
 import tempfile
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import TextIO, cast
 
@@ -30,9 +30,16 @@ class WorkerPlugin:
     ``spec`` and ``progress`` are for the fixture; ``deliver`` takes what it measured.
     """
 
-    def __init__(self, spec: WorkerSpec, progress: ProgressBlock, terminal: TextIO) -> None:
+    def __init__(
+        self,
+        spec: WorkerSpec,
+        progress: ProgressBlock,
+        terminal: TextIO,
+        proof: Callable[[], list[str]] = list,
+    ) -> None:
         self.spec = spec
         self.progress = progress
+        self._proof = proof
         self._terminal = _Terminal(terminal)
         self._run: RunRecord | None = None
         self._phases: list[Phase] = []
@@ -109,6 +116,11 @@ class WorkerPlugin:
         items[:] = [item for item in [*items, *before] if item.nodeid == self.spec.nodeid][:1]
         return result
 
+    @pytest.hookimpl(optionalhook=True, tryfirst=True)
+    def pytest_timeout_set_timer(self) -> bool | None:
+        """A worker of a pair waits for the other one most of the time."""
+        return True if self.spec.blocks else None
+
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """A file that cannot be imported may be the item's own."""
         if report.failed:
@@ -129,6 +141,7 @@ class WorkerPlugin:
         """Leave the result as soon as it is known; the session's end may not come."""
         self._requested = is_measured(item)
         result = yield
+        self._trouble += self._proof()
         if self._phases:
             write_result(self.spec, self._result())
         return result
@@ -183,6 +196,7 @@ class WorkerPlugin:
     def _broken_off(self) -> WorkerResult:
         """The item never ran, or the session broke around it: failed, with all that is known."""
         texts = list(self._trouble)
+        missing = not texts and not self._phases and self.spec.nodeid not in (self._collected or ())
         if not self._phases and self.spec.nodeid not in (self._collected or ()):
             texts.insert(0, self._not_found())
         texts += [phase.longrepr for phase in self._phases if phase.longrepr]
@@ -196,6 +210,7 @@ class WorkerPlugin:
             sections=self._sections,
             duration_s=sum(each.duration_s for each in self._phases),
             requested=self._requested,
+            not_found=missing,
         )
 
     def _not_found(self) -> str:

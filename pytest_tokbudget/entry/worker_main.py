@@ -8,11 +8,13 @@ from __future__ import annotations
 import io
 import sys
 import time
+from collections.abc import Callable
 
 from ..launching.guard import leave_stacks, start_guarded
 from ..launching.progress import RESULT_NS, ProgressBlock
 from ..launching.spec_file import SessionFiles, take_spec
 from ..records.launch import WorkerSpec
+from .provenance import prepare
 
 
 def main() -> int:
@@ -26,7 +28,8 @@ def main() -> int:
     leave_stacks(SessionFiles.of(spec).stacks)
     _flush_each_line()
     sys.argv[:] = spec.argv
-    status = _run_pytest(spec, progress)
+    proof = prepare(spec)
+    status = _run_pytest(spec, progress, proof)
     progress.slots[RESULT_NS] = time.monotonic_ns()
     return status
 
@@ -38,13 +41,13 @@ def _flush_each_line() -> None:
             stream.reconfigure(line_buffering=True)
 
 
-def _run_pytest(spec: WorkerSpec, progress: ProgressBlock) -> int:
+def _run_pytest(spec: WorkerSpec, progress: ProgressBlock, proof: Callable[[], list[str]]) -> int:
     import pytest
 
     from .worker import WorkerPlugin
 
     with SessionFiles.of(spec).terminal.open("w", encoding="utf-8") as terminal:
-        plugin = WorkerPlugin(spec, progress, terminal)
+        plugin = WorkerPlugin(spec, progress, terminal, proof)
         status = int(pytest.main(list(spec.args), plugins=[plugin]))
         plugin.finish()
     return status

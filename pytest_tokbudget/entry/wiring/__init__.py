@@ -21,6 +21,7 @@ __all__ = [
     "measure_steps",
     "measured",
     "own_paths",
+    "pacer",
     "recorder",
     "watch",
     "workload_of",
@@ -29,6 +30,7 @@ __all__ = [
 if TYPE_CHECKING:
     from ...measuring.measurement import Measured, Measurement
     from ...measuring.recorder import Recorder
+    from ...ports import Pacer
 
 
 def recorder(beat: memoryview | None) -> Recorder:
@@ -39,13 +41,24 @@ def recorder(beat: memoryview | None) -> Recorder:
     return Recorder(SystemClock(), beat=beat)
 
 
-def measure_steps(step: Callable[[], object], marks: Recorder, budget: Budget) -> Measurement:
+def pacer(blocks: str) -> Pacer | None:
+    """The end of the A/B's control channel ``blocks``; ``None`` outside one."""
+    if not blocks:
+        return None
+    from ...launching.blocks import BlockClient
+
+    return BlockClient(blocks)
+
+
+def measure_steps(
+    step: Callable[[], object], marks: Recorder, budget: Budget, pacer: Pacer | None = None
+) -> Measurement:
     """Measure one step after the other, on this process's devices and clock."""
     from ...measuring.clock import SystemClock
     from ...measuring.devices import TorchDevices
     from ...measuring.loop import measure_steps
 
-    return measure_steps(step, marks, budget, TorchDevices(), SystemClock())
+    return measure_steps(step, marks, budget, TorchDevices(), SystemClock(), pacer=pacer)
 
 
 def watch(pipeline: object, marks: Recorder, budget: Budget) -> Measurement:

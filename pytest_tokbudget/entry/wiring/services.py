@@ -6,7 +6,7 @@ import contextlib
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -57,14 +57,39 @@ class Services:
 
     def session(self, nodeid: str, index: int, total: int) -> WorkerOutcome:
         """Measure one session of ``nodeid`` in a fresh process."""
+        with (
+            self.shown_as(nodeid, index, total),
+            tempfile.TemporaryDirectory(prefix="tokbudget-") as scratch,
+        ):
+            return self.measured(self.spec(nodeid, index, Path(scratch)))
+
+    def measured(self, spec: WorkerSpec) -> WorkerOutcome:
+        """Run the worker of ``spec``."""
+        return self._launcher.run(spec)
+
+    def at_the_end(self, clean_up: Callable[[], None]) -> None:
+        """Have ``clean_up`` called when pytest ends, however it does."""
+        self._config.add_cleanup(clean_up)
+
+    @contextlib.contextmanager
+    def shown_as(self, nodeid: str, index: int, total: int) -> Iterator[None]:
+        """Show that session ``index`` (from 0) runs."""
         self._progress.session_started(nodeid, index + 1, total)
         try:
-            with tempfile.TemporaryDirectory(prefix="tokbudget-") as scratch:
-                return self._launcher.run(self._spec(nodeid, index, Path(scratch)))
+            yield
         finally:
             self._progress.session_ended()
 
-    def _spec(self, nodeid: str, index: int, scratch: Path) -> WorkerSpec:
+    def launcher(self, look: Callable[[], None]) -> ProcessLauncher:
+        """A launcher for a thread: what ``look`` raises, a few times a second, ends the worker."""
+        return ProcessLauncher(
+            WORKER_MODULE,
+            on_progress=lambda _snapshot: look(),
+            on_output=self._on_output if self._config.getoption("capture") == "no" else None,
+        )
+
+    def spec(self, nodeid: str, index: int, scratch: Path) -> WorkerSpec:
+        """What a worker needs to measure one session of ``nodeid``."""
         from ...plugin import INITIAL_SYS_PATH
 
         settings = self._settings
