@@ -1,0 +1,152 @@
+"""py-spy as a process: found, allowed to look, started, ended, and its refusals explained."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_tokbudget.records.base import Unavailable
+
+OPTIONS = ("--nonblocking", "--idle", "--threads", "--full-filenames", "-f", "chrometrace")
+ENDS_WITHIN_S = 20.0
+_PR_SET_PTRACER = 0x59616D61
+_ANY = ctypes.c_ulong(-1)
+_REFUSED = re.compile(r"permission denied|operation not permitted|EPERM|EACCES", re.IGNORECASE)
+_COUNTS = re.compile(r"Samples: (\d+) Errors: (\d+)")
+REMEDY = (
+    "allow ptrace: in a container --cap-add SYS_PTRACE; under Yama "
+    "sysctl kernel.yama.ptrace_scope=0; and not after prctl(PR_SET_DUMPABLE, 0)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SpyResult:
+    """What py-spy left: the chrometrace, and thread × round samples and errors as it counted."""
+
+    trace: bytes
+    samples: int
+    errors: int
+    said: str
+
+
+def find_pyspy() -> str | None:
+    """The program: beside this interpreter, among its packages' scripts, else on the path."""
+    places = [Path(sys.executable).parent, Path(sysconfig.get_path("scripts"))]
+    places += [Path(one) / "bin" for one in sys.path if one]
+    for place in places:
+        program = place / "py-spy"
+        if program.is_file() and os.access(program, os.X_OK):
+            return str(program)
+    return shutil.which("py-spy")
+
+
+def allow_tracer(pid: int | None) -> None:
+    """Let ``pid`` read this process under Yama (0: nobody, ``None``: whoever asks).
+
+    A kernel without Yama knows no such setting and refuses it, which changes nothing.
+    """
+    setting = _ANY if pid is None else ctypes.c_ulong(pid)
+    ctypes.CDLL(None).prctl(_PR_SET_PTRACER, setting, 0, 0, 0)
+
+
+class PySpy:
+    """One run of py-spy on ``pid``. ``start``, then ``stop`` exactly once; neither can hang."""
+
+    def __init__(self, program: str, pid: int, rate_hz: float) -> None:
+        self._program, self._pid = program, pid
+        self._rate = max(1, round(rate_hz))
+        self._process: subprocess.Popen[bytes] | None = None
+        self._folder = tempfile.TemporaryDirectory(prefix="tokbudget-stacks-")
+        self.spawned_ns = 0
+
+    def start(self) -> Unavailable | None:
+        """Start it; whether it could attach shows later (``has_ended``)."""
+        command = [self._program, "record", *OPTIONS, "-r", str(self._rate)]
+        command += ["-p", str(self._pid), "-o", str(self._trace)]
+        allow_tracer(None)
+        self.spawned_ns = time.monotonic_ns()
+        try:
+            with self._said.open("wb") as said:
+                self._process = subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT
+                )
+        except OSError as error:
+            allow_tracer(0)
+            self._folder.cleanup()
+            return Unavailable(f"py-spy cannot be started: {error}", "pip install py-spy")
+        allow_tracer(self._process.pid)
+        return None
+
+    @property
+    def pid(self) -> int:
+        """Its process id; only after a successful ``start``."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def has_attached(self) -> bool:
+        """Whether it has said that it samples."""
+        try:
+            return b"Sampling process" in self._said.read_bytes()
+        except OSError:
+            return False
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it is no longer running, asked for or not."""
+        return self._process is None or self._process.poll() is not None
+
+    def stop(self) -> SpyResult | Unavailable:
+        """End it, take what it wrote, and leave no process and no file behind."""
+        if self._process is None:
+            return Unavailable("py-spy was not started")
+        early = self._process.poll()
+        if early is None:
+            self._process.send_signal(signal.SIGINT)
+            try:
+                self._process.wait(ENDS_WITHIN_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        allow_tracer(0)
+        said = self._said.read_text(errors="replace") if self._said.exists() else ""
+        trace = self._trace.read_bytes() if self._trace.exists() else b""
+        self._folder.cleanup()
+        if not trace:
+            return _explained(self._process.returncode, early is not None, said)
+        counts = _COUNTS.search(said)
+        samples, errors = (int(counts[1]), int(counts[2])) if counts else (0, 0)
+        return SpyResult(trace, samples, errors, said)
+
+    @property
+    def _trace(self) -> Path:
+        return Path(self._folder.name) / "trace.json"
+
+    @property
+    def _said(self) -> Path:
+        return Path(self._folder.name) / "said"
+
+
+def _explained(status: int, early: bool, said: str) -> Unavailable:
+    """Why there is no trace."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    errors = [line for line in lines if re.match(r"error|reason", line, re.IGNORECASE)]
+    last = "; ".join(errors) or (lines[-1] if lines else "it said nothing")
+    if _REFUSED.search(said):
+        return Unavailable(f"py-spy may not look into this process: {last}", REMEDY)
+    if status < 0 and early:
+        name = signal.Signals(-status).name
+        return Unavailable(f"py-spy was killed by {name} while it sampled")
+    if status < 0:
+        return Unavailable(f"py-spy did not end within {ENDS_WITHIN_S:g} s and was killed")
+    return Unavailable(f"py-spy ended with status {status} and left no stacks: {last}")
