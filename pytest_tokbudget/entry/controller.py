@@ -77,7 +77,7 @@ class Controller:
         reached = Reached()
         with self._services.uncaptured():
             try:
-                verdict = self._gate.run(item, self._items, reached)
+                verdict = self._verdict(item, reached)
             except BaseException as error:
                 self._note_end(item, reached, error)
                 raise
@@ -85,6 +85,13 @@ class Controller:
                 self._sections[item.nodeid] = reached.sections
         self._runs[item.nodeid] = reached.runs
         self._settle(item, verdict, reached)
+
+    def _verdict(self, item: pytest.Item, reached: Reached) -> Verdict:
+        try:
+            return self._gate.run(item, self._items, reached)
+        except TokbudgetError as error:
+            # What cannot be judged or stored is a failure of this test, in its own words.
+            raise SessionFailed(str(error)) from None
 
     def _settle(self, item: pytest.Item, verdict: Verdict, reached: Reached) -> None:
         result = self._services.result(verdict, reached.runs)

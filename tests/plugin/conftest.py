@@ -13,14 +13,15 @@ import pytest
 
 STEP = """
 import os, time
-PERIOD_S = .004 * float(os.environ.get("SLOWER", "1"))
-due_s = 0
+from pytest_tokbudget.measuring.clock import SystemClock
+
+# The worker's clock is a hand-driven one, so that no load of the machine changes a verdict.
+now_ns = time.monotonic_ns()
+SystemClock.monotonic_ns = staticmethod(lambda: now_ns)
+
 def step():
-    # By an absolute schedule: a busy machine delays single steps, hardly the rate.
-    global due_s
-    now_s = time.monotonic()
-    due_s = max(due_s + PERIOD_S, now_s - 10 * PERIOD_S)
-    time.sleep(max(0, due_s - now_s))
+    global now_ns
+    now_ns += int(4_000_000 * float(os.environ.get("SLOWER", "1")))
     return 1024
 """
 
@@ -35,7 +36,7 @@ def test_step(tokbudget):
 
 @dataclass
 class Project:
-    """A project whose test measures a sleeping step; ``SLOWER=3`` makes it three times slower."""
+    """A project whose step takes 4 ms of a hand-driven clock; ``SLOWER=3`` makes it 12."""
 
     pytester: pytest.Pytester
     monkeypatch: pytest.MonkeyPatch

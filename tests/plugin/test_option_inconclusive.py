@@ -9,11 +9,8 @@ import pytest
 from .conftest import Project
 
 NOISY = (
-    "import os, time, pytest\n"
-    "MS = float(os.environ['MS'])\n"
-    "def step():\n"
-    "    time.sleep(MS / 1000)\n"
-    "    return 1000\n"
+    "import pytest\n"
+    "from steps import step\n"
     "@pytest.mark.tokbudget(steps=8, warmup=1, tolerance='5%')\n"
     "def test_step(tokbudget): tokbudget(step)\n"
 )
@@ -25,7 +22,7 @@ def noisy(bare_project: Project) -> Project:
     import json
 
     bare_project.write("test_it.py", NOISY)
-    stored = bare_project.run("--tokbudget-refresh=x", "--tokbudget-sessions=3", MS="5")
+    stored = bare_project.run("--tokbudget-refresh=x", "--tokbudget-sessions=3")
     assert stored.ret == 0, stored.stdout.str()
     (path,) = bare_project.baseline_files
     data = json.loads(path.read_text())
@@ -49,7 +46,7 @@ def test_noise_larger_than_the_tolerance(
 ) -> None:
     ini(lines)
 
-    result = noisy.run("--tokbudget", *args, MS="5")
+    result = noisy.run("--tokbudget", *args)
 
     assert result.ret == status, result.stdout.str()
     assert noisy.only_test["outcome"] == "INCONCLUSIVE"
@@ -60,4 +57,4 @@ def test_noise_larger_than_the_tolerance(
 def test_another_failure_wins_over_75(noisy: Project) -> None:
     noisy.write("test_other.py", "def test_plain(): assert False\n")
 
-    assert noisy.run("--tokbudget", MS="5").ret == 1
+    assert noisy.run("--tokbudget").ret == 1
