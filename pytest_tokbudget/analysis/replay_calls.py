@@ -27,6 +27,7 @@ class Calls:
         target, after = plan.program.host.target, plan.device.after
         self._target, self._item = target.data, np.ascontiguousarray(plan.item).data
         self._after = np.ascontiguousarray(after).data
+        self._lead = np.ascontiguousarray(plan.device.lag_ns).data
         self._awaited = {int(one) for one in after[after >= 0]}
         self._awaited |= {int(one) for one in target[plan.waits == Waits.KERNEL]}
         self._capacity = plan.program.queue_capacity
@@ -76,7 +77,10 @@ class Calls:
         """Make call ``at`` at ``now``; return when it ends."""
         first, last = self._first[at], self._first[at + 1]
         if self._waits[at] == Waits.COPY:
-            ends = [self._streams.launch_one(kernel, now) for kernel in range(first, last)]
+            ends = [
+                self._streams.launch_one(kernel, now + self._lead[kernel])
+                for kernel in range(first, last)
+            ]
             return max(ends, default=now) + self._cost[at]
         end = max(now, self._release(at, first, last)) + self._cost[at]
         for kernel in range(first, last):

@@ -14,9 +14,10 @@ from .replay_kernels import (
     launches_in_flight,
     window_kernels,
 )
-from .replay_lanes import LaneEvents, call_codes, is_queue_op, lane_events
+from .replay_lanes import LaneEvents, call_codes, is_queue_op, lane_events, python_share
 from .replay_program import (
     CallKind,
+    DeviceProgram,
     FloatArray,
     HostProgram,
     Labels,
@@ -80,7 +81,7 @@ def decode(
         call_ns=call_ns,
         blocked_ns=spent - call_ns,
         records=_records(timeline, events, gaps),
-        python=_python_share(timeline, events),
+        python=python_share(events, timeline),
         waits=waits.code,
         target=waits.target,
         item=waits.item,
@@ -92,7 +93,7 @@ def decode(
     labels = labels or Labels.none()
     program = Program(
         host=host,
-        device=replace(device, call=moved[device.call]),
+        device=replace(device, call=moved[device.call], lag_ns=_copy_leads(device, waits, latency)),
         lane_bounds=bounds,
         lane_threads=events.threads,
         main=main,
@@ -111,6 +112,16 @@ def decode(
         python_lanes=sum(timeline.threads[one].python for one in events.threads),
     )
     return Decoded(program, events, gaps)
+
+
+def _copy_leads(device: DeviceProgram, waits: CallWaits, latency_ns: FloatArray) -> FloatArray:
+    """``lag_ns``, with the lead of each copy that its call waits for."""
+    lag: FloatArray = device.lag_ns.copy()
+    calls = np.flatnonzero(waits.code == Waits.COPY)
+    copies = waits.target[calls]
+    usual = np.maximum(latency_ns[device.stream[copies]], 0.0)
+    lag[copies] = np.where(np.isnan(waits.lead_ns[calls]), usual, waits.lead_ns[calls])
+    return lag
 
 
 def _call_kinds(timeline: Timeline, events: LaneEvents, queues: QueueOps | None) -> CodeArray:
@@ -168,14 +179,6 @@ def _records(timeline: Timeline, events: LaneEvents, gaps: Gaps) -> FloatArray:
         )
         records[mine] += np.maximum(inside, 0)
     return records
-
-
-def _python_share(timeline: Timeline, events: LaneEvents) -> FloatArray:
-    python = np.array([one.python for one in timeline.threads], np.float64)
-    result = np.ones(len(events.source))
-    calls = ~is_queue_op(events, timeline)
-    result[calls] = python[timeline.host_calls.thread[events.source[calls]]]
-    return result
 
 
 def _take_out_stalls(timeline: Timeline, events: LaneEvents, host: HostProgram) -> HostProgram:

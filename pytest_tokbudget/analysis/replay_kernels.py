@@ -8,7 +8,7 @@ import numpy as np
 
 from .replay_lanes import LaneEvents
 from .replay_program import DeviceProgram, FloatArray
-from .timeline import BoolArray, IntArray, SmallIntArray, SyncKind, Timeline
+from .timeline import BoolArray, DeviceKind, IntArray, SmallIntArray, SyncKind, Timeline
 
 QUEUED_GAP_NS = 5_000
 """A kernel that began later than this after the one before it had not been queued."""
@@ -130,7 +130,9 @@ def device_program(
     after, lag = _stream_waits(timeline, kernels, gap, launched)
     latency = np.full(len(kernels.stream_device), np.nan)
     spacing = np.zeros(count)
-    arrived = (gap >= QUEUED_GAP_NS) & (after < 0)
+    # The call of a copy may last until the copy is done, which says nothing of latency.
+    plain = kernels.kind != DeviceKind.COPY
+    arrived = (gap >= QUEUED_GAP_NS) & (after < 0) & plain
     default = float(np.median((kernels.start_ns - launched)[arrived])) if arrived.any() else 0.0
     for stream in range(len(latency)):
         mine = kernels.stream == stream

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .replay_program import QueueOps
+from .replay_program import FloatArray, QueueOps
 from .timeline import BoolArray, CodeArray, IntArray, SmallIntArray, Timeline
 
 
@@ -126,3 +126,12 @@ def call_codes(events: LaneEvents, timeline: Timeline) -> CodeArray:
     codes = np.full(len(events.source), -1, np.int8)
     codes[~queue] = timeline.host_calls.kind[events.source[~queue]]
     return codes
+
+
+def python_share(events: LaneEvents, timeline: Timeline) -> FloatArray:
+    """1 for events of Python threads, 0 for those of the threads that work in their stead."""
+    python = np.array([one.python for one in timeline.threads], np.float64)
+    result = np.ones(len(events.source))
+    calls = ~is_queue_op(events, timeline)
+    result[calls] = python[timeline.host_calls.thread[events.source[calls]]]
+    return result

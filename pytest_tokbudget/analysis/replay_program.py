@@ -137,7 +137,8 @@ class HostProgram:
 class DeviceProgram:
     """Kernels, copies and sets in the order of their launching ``call``. ``spacing_ns`` is the gap
     to the kernel before it where both were queued; ``after`` is the kernel of another stream that
-    it waited for (−1: none), ``lag_ns`` how long after that one's end it began."""
+    it waited for (−1: none), ``lag_ns`` how long after that one's end it began (of a copy that its
+    call waits for: how long after the beginning of the call)."""
 
     call: IntArray
     stream: SmallIntArray

@@ -18,12 +18,17 @@ EVENT_SYNC_SLACK_NS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class CallWaits:
-    """Per lane event: what it waits for (``Waits``), which one, and the part spent blocked."""
+    """Per lane event: what it waits for (``Waits``), which one, and the part spent blocked.
+
+    ``lead_ns`` is what a call that waits for its own copy does before the copy begins; NaN where
+    the copy was queued behind other work, which hides it.
+    """
 
     code: CodeArray
     target: IntArray
     item: IntArray
     blocked_ns: FloatArray
+    lead_ns: FloatArray
 
 
 def find_waits(
@@ -40,6 +45,7 @@ def find_waits(
         target=np.full(count, -1, np.int64),
         item=np.full(count, -1, np.int64),
         blocked_ns=np.zeros(count),
+        lead_ns=np.zeros(count),
     )
     _aim_syncs(timeline, events, kernels, waits)
     _block_on_devices(timeline, events, kernels, waits)
@@ -181,8 +187,9 @@ def _block_on_copies(
         copies = mine[held[mine]]
         calls = call[copies]
         before = _release(kernels, start, mine, start[calls])
-        queued = np.maximum(before - start[calls], 0.0)
-        blocked = queued + kernels.end_ns[copies] - kernels.start_ns[copies]
+        blocked = kernels.end_ns[copies] - start[calls]
+        lead = np.maximum(kernels.start_ns[copies] - start[calls], 0.0)
+        waits.lead_ns[calls] = np.where(before > start[calls], np.nan, lead)
         waits.code[calls], waits.target[calls] = Waits.COPY, copies
         waits.blocked_ns[calls] = np.minimum(blocked, spent[calls])
 

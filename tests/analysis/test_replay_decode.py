@@ -66,7 +66,8 @@ def test_a_pageable_copy_holds_the_host_and_a_pinned_one_does_not() -> None:
         trace.kernel(4_000, 25_000, name=name, correlation=copy)
         host = decode(trace.timeline(0, 40_000)).program.host
         waits[kind] = (host.waits[0], host.call_ns[0])
-    assert waits == {"Pageable": (Waits.COPY, 5_000), "Pinned": (Waits.NOTHING, 30_000)}
+    # What comes before the copy belongs to the copy, what comes after it to the call.
+    assert waits == {"Pageable": (Waits.COPY, 2_000), "Pinned": (Waits.NOTHING, 30_000)}
 
 
 def test_calls_nested_in_another_are_part_of_it() -> None:
@@ -147,6 +148,17 @@ def test_spacing_is_that_of_queued_kernels_or_the_usual_one() -> None:
         TYPICAL_SPACING_NS
     }
     assert decode(idle.timeline(0, 1_300_000)).program.latency_ns == pytest.approx([2_000])
+
+
+def test_copies_say_nothing_of_the_launch_latency() -> None:
+    trace = TraceBuilder()
+    for at in range(3):
+        trace.launch(100_000 * at, 100_000 * at + 5_000, 20_000)
+        for later in (40_000, 70_000):
+            copy = trace.call("cudaMemcpyAsync", 100_000 * at + later, 20_000)
+            name = "Memcpy DtoH (Device -> Pageable)"
+            trace.kernel(100_000 * at + later + 2_000, 15_000, name=name, correlation=copy)
+    assert list(decode(trace.timeline(0, 300_000)).program.latency_ns) == [2_000]
 
 
 def test_work_found_on_a_device_is_carried_into_the_window() -> None:
