@@ -27,9 +27,11 @@ OWN = __name__.partition(".")[0]
 class Redirector:
     """A finder for the front of ``sys.meta_path``; ``faults`` says what the ref's tree lacked."""
 
-    def __init__(self, trees: Trees) -> None:
+    def __init__(self, trees: Trees, lost: Sequence[str] = ()) -> None:
+        """``lost`` are entries of ``sys.path`` in HEAD's tree that the ref's has no match for."""
         self.trees = trees
         self.faults: list[str] = []
+        self._lost = list(lost)
         self._busy = threading.local()
 
     def find_spec(
@@ -45,6 +47,8 @@ class Redirector:
         busy.add(name)
         try:
             spec = self._found_by_others(name, path, target)
+            if spec is None and path is None and self._lost:
+                spec = PathFinder.find_spec(name, self._lost)
             if spec is None:
                 self._look_for_unbuilt(name, path)
                 return None
@@ -77,11 +81,17 @@ class Redirector:
         origin = to_ref(spec.origin, self.trees)
         if not os.path.exists(origin):  # noqa: PTH110 - run at every import
             return self._elsewhere(spec)
-        packages = None if locations is None else [to_ref(one, self.trees) for one in locations]
+        packages = None if locations is None else self._package_paths(spec.origin, locations)
         moved = spec_from_file_location(spec.name, origin, submodule_search_locations=packages)
         if moved is None:
             raise self._absent(spec)
         return moved
+
+    def _package_paths(self, origin: str, locations: Sequence[str]) -> list[str]:
+        """Where a package's modules are: beside its file, which may be a link to elsewhere."""
+        own = os.path.dirname(origin)  # noqa: PTH120
+        there = os.path.dirname(to_ref(origin, self.trees))  # noqa: PTH120
+        return [there if one == own else to_ref(one, self.trees) for one in locations]
 
     def _moved_namespace(self, spec: ModuleSpec) -> ModuleSpec:
         locations = spec.submodule_search_locations
@@ -137,13 +147,17 @@ def install(trees: Trees, environ: MutableMapping[str, str] = os.environ) -> Red
 
     Call it in a worker at the ref, before the first import of what is measured.
     """
-    redirector = Redirector(trees)
-    sys.path[:] = list(dict.fromkeys(to_ref(one, trees) for one in sys.path))
+    mapped = [(one, to_ref(one, trees)) for one in sys.path]
+    lost = [one for one, there in mapped if one != there and not os.path.exists(there)]  # noqa: PTH110
+    redirector = Redirector(trees, lost)
+    sys.path[:] = list(dict.fromkeys(there for _, there in mapped))
     sys.meta_path.insert(0, redirector)
     # A child has no finder of ours; these entries outrank both kinds of editable installs in it.
     inherited = environ.get("PYTHONPATH", "").split(os.pathsep)
-    roots = [*(one for one in sys.path if in_tree(one, trees.ref)), *_editable_roots(trees)]
-    entries = [*roots, *(to_ref(one, trees) for one in inherited if one)]
+    entries = [one for one in sys.path if one.startswith(trees.ref)]
+    entries += [*_editable_roots(trees), *(to_ref(one, trees) for one in inherited if one)]
+    if lost:
+        entries.insert(0, os.path.join(trees.ref, "src"))  # noqa: PTH118
     if entries:
         environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(entries))
     for variable in ("PYTEST_ADDOPTS", "PWD", "OLDPWD"):
