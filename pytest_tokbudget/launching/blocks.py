@@ -113,6 +113,7 @@ class BlockClient:
             with _ShortName(Path(path).parent) as name:
                 connection.connect(name)
         except OSError as error:
+            connection.close()
             raise MeasureError(f"the controller of the A/B cannot be reached: {error}") from None
         self._line = _Line(connection)
 
@@ -126,8 +127,11 @@ class BlockClient:
         self._send(Message(kind="steady", ns=step_ns))
 
     def next_block(self) -> int:
-        """Wait for the next block; 0 at the end."""
-        return self._receive("block", "end").steps
+        """Wait for the next block; 0 at the end, and then the channel is closed."""
+        message = self._receive("block", "end")
+        if message.kind == "end":
+            self.close()
+        return message.steps
 
     def block_done(self, steps: int, stepping_ns: int) -> None:
         """Report a block."""
@@ -137,17 +141,24 @@ class BlockClient:
         """Say that this workload cannot be held; the controller then ends this process."""
         self._send(Message(kind="cannot", reason=reason))
         self._line.receive()
+        self.close()
         raise MeasureError(f"the A/B cannot hold this workload: {reason}")
+
+    def close(self) -> None:
+        """Close this end: a socket left open would warn in the middle of the author's test."""
+        self._line.close()
 
     def _send(self, message: Message) -> None:
         try:
             self._line.send(message)
         except OSError:
+            self.close()
             raise MeasureError(_BROKEN) from None
 
     def _receive(self, *kinds: str) -> Message:
         message = self._line.receive()
         if message is None or message.kind not in kinds:
+            self.close()
             raise MeasureError(_BROKEN)
         return message
 
