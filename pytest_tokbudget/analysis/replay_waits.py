@@ -110,8 +110,10 @@ def _aim_by_records(
             continue
         device, kind = int(syncs.device[record]), syncs.kind[record]
         dense = streams.get((device, int(syncs.stream[record])))
-        if kind == SyncKind.STREAM and dense is not None:
-            waits.code[at], waits.target[at] = Waits.STREAM, dense
+        if kind == SyncKind.STREAM:
+            # A stream on which nothing ever ran is waited for in no time.
+            waits.code[at] = Waits.NOTHING if dense is None else Waits.STREAM
+            waits.target[at] = -1 if dense is None else dense
         elif kind == SyncKind.EVENT:
             end = float(events.end_ns[at] - timeline.window.start_ns)
             last = int(np.searchsorted(ends, end, side="right")) - 1

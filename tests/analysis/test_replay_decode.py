@@ -47,6 +47,18 @@ def test_a_synchronization_is_blocked_until_the_device_was_done() -> None:
     assert (host.blocked_ns[1], host.call_ns[1]) == (41_000, 2_000)
 
 
+def test_an_unused_stream_is_not_waited_for() -> None:
+    waits = {}
+    for stream in (7, 13):
+        trace = TraceBuilder()
+        trace.launch(0, 5_000, 40_000, stream=7)
+        sync = trace.call("cudaStreamSynchronize", 4_000, 3_000)
+        trace.sync_record("Stream Sync", device=0, stream=stream, correlation=sync)
+        host = decode(trace.timeline(0, 50_000)).program.host
+        waits[stream] = (host.waits[1], host.call_ns[1])
+    assert waits == {7: (Waits.STREAM, 0), 13: (Waits.NOTHING, 3_000)}
+
+
 def test_a_free_waits_like_a_synchronization_and_an_allocation_does_not() -> None:
     trace = TraceBuilder()
     trace.launch(0, 5_000, 40_000)
