@@ -72,6 +72,7 @@ class CpuEvidence:
             clocks=None if isinstance(clocks, Unavailable) else clocks,
             pauses=collector_pauses(self._pauses, time.time_ns() - time.monotonic_ns()),
             interpreter=read_interpreter(self._beacon),
+            workers=sorted(roles),
             unavailable=unavailable,
         )
 

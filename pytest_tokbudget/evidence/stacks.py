@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import linecache
 import os
 import subprocess
 import time
 from collections.abc import Mapping
 from pathlib import Path
+
+import msgspec
 
 from pytest_tokbudget.analysis.chrometrace import read_chrometrace
 from pytest_tokbudget.analysis.sampled_stacks import Sampling, sampled_stacks
@@ -85,7 +88,7 @@ class StackSampler:
             return Unavailable(str(error))
         if not raw.runs:
             return Unavailable("py-spy sampled nothing", "measure for longer")
-        return sampled_stacks(
+        found = sampled_stacks(
             raw,
             Sampling(
                 beacon_ns=list(self._beacon.entered_ns),
@@ -101,6 +104,9 @@ class StackSampler:
                 lifetimes_ns=lifetimes_ns,
             ),
         )
+        if isinstance(found, Unavailable):
+            return found
+        return msgspec.structs.replace(found, source=source_lines(found))
 
     def _begin(self, rate_hz: float) -> None:
         assert self._program is not None
@@ -129,6 +135,15 @@ class StackSampler:
             return None
         rounds = max((now - self._clock[0]) / 1e9 * self._rate_hz, 1.0)
         return max(round((used - self._clock[1]) / rounds), 1)
+
+
+def source_lines(stacks: SampledStacks) -> list[str]:
+    """The text of the lines that were innermost in any stack; ``""`` for the others."""
+    innermost = {one[-1] for one in stacks.stacks}
+    return [
+        linecache.getline(file, line).strip() if at in innermost else ""
+        for at, (_, file, line) in enumerate(stacks.frames)
+    ]
 
 
 def fitting_rate_hz(round_cost_ns: float) -> float:

@@ -23,7 +23,8 @@ class SampledThread(Record, frozen=True, kw_only=True):
 class SampledStacks(Record, frozen=True, kw_only=True):
     """Sampled stacks as a compact table.
 
-    ``frames`` are ``(function, file, line)``; ``stacks`` are indices into them, root first.
+    ``frames`` are ``(function, file, line)``, ``source`` the text of each line (``""``: not read);
+    ``stacks`` are indices into them, root first.
     ``round_ns`` are the moments at which the sampler is known to have looked at all threads. Run
     ``i`` says that thread ``run_thread[i]`` had stack ``run_stack[i]`` in the rounds
     ``run_first[i] … run_last[i] − 1``; a round stands for the time until the next one.
@@ -51,6 +52,7 @@ class SampledStacks(Record, frozen=True, kw_only=True):
     blind: list[tuple[int, int]] = []
     errors: int = 0
     own_cpu_pct: float | None = None
+    source: list[str] = []
 
 
 class ThreadClock(Record, frozen=True, kw_only=True):
@@ -112,7 +114,10 @@ class Interpreter(Record, frozen=True, kw_only=True):
 
 
 class CpuRecord(Record, frozen=True, kw_only=True):
-    """All CPU evidence of one session; what is missing stands under ``unavailable``."""
+    """All CPU evidence of one session; what is missing stands under ``unavailable``.
+
+    ``workers`` are the native ids of the threads that marked steps.
+    """
 
     start_ns: int
     end_ns: int
@@ -120,4 +125,5 @@ class CpuRecord(Record, frozen=True, kw_only=True):
     clocks: ThreadClocks | None = None
     pauses: CollectorPauses = CollectorPauses()
     interpreter: Interpreter | None = None
+    workers: list[int] = []
     unavailable: dict[str, str] = {}

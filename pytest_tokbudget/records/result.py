@@ -38,7 +38,10 @@ class ThreadResult(Record, frozen=True, kw_only=True):
 
 
 class FrameResult(Record, frozen=True, kw_only=True):
-    """One hot frame; ``share`` of all samples, 0 … 1."""
+    """One hot frame; ``share`` of all samples, 0 … 1; ``cpu_s`` of it on a CPU, over all threads.
+
+    ``caller`` is set where the frame only sleeps: ``"function (file:line)"``.
+    """
 
     function: str
     file: str
@@ -46,6 +49,8 @@ class FrameResult(Record, frozen=True, kw_only=True):
     share: float
     samples: int
     threads: list[str]
+    caller: str | None = None
+    cpu_s: float | None = None
 
 
 class QueueResult(Record, frozen=True, kw_only=True):

@@ -1,0 +1,132 @@
+"""What the CPU evidence of a session says: hot frames, threads, sentences on what stands out."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isnan
+
+from ..records.base import Unavailable
+from ..records.cpu import CpuRecord, ThreadClock
+from ..records.marks import MarkSeries, QueueSeries
+from ..records.result import FrameResult, ThreadResult
+from .cpu_findings import cpu_sentences
+from .frame_kinds import FrameKind
+from .frames import FrameRow, StackTables, stack_tables
+from .limiting_role import LimitingRole, limiting_role
+
+MOST_FRAMES = 20
+LEAST_SHARE = 0.005
+"""Of the time of one thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class CpuSummary:
+    """``sampling`` states samples, rate and seconds; ``sentences`` the most important first."""
+
+    hot_frames: list[FrameResult]
+    threads: list[ThreadResult]
+    role: LimitingRole | Unavailable
+    sentences: list[str]
+    sampling: str
+    tables: StackTables | None
+    unavailable: dict[str, str]
+
+
+def summarize_cpu(
+    record: CpuRecord,
+    queues: Sequence[QueueSeries],
+    marks: Sequence[MarkSeries],
+    window_ns: tuple[int, int],
+    rootdir: str = "",
+) -> CpuSummary:
+    """Put together what ``record`` and the recorder's marks say.
+
+    ``window_ns`` is where the queues are judged: the timing pass, for nothing disturbed it. The
+    limiting role and starved queues come from marks alone, with or without a sampler.
+    """
+    tables = stack_tables(record, rootdir)
+    role = limiting_role(queues, marks, window_ns)
+    named = [] if isinstance(role, Unavailable) else role.sentences
+    return CpuSummary(
+        hot_frames=[] if tables is None else hot_frames(tables),
+        threads=thread_results(record),
+        role=role,
+        sentences=named + cpu_sentences(record, tables),
+        sampling=_sampling(record),
+        tables=tables,
+        unavailable=dict(record.unavailable),
+    )
+
+
+def hot_frames(tables: StackTables) -> list[FrameResult]:
+    """Frames that cost, most first, the lines of one function together under the hottest.
+
+    What costs is CPU time in any thread, and in threads that mark steps also the time they stood
+    somewhere without waiting for others: a disk, a device, a sleep, the GIL.
+    """
+    together: dict[tuple[str, str, str | None], list[FrameRow]] = defaultdict(list)
+    for row in tables.by_frame:
+        together[row.function, row.file, row.caller].append(row)
+    costs = {key: sum(_cost_s(one) for one in rows) for key, rows in together.items()}
+    least = LEAST_SHARE * tables.seconds
+    ranked = sorted((key for key in costs if costs[key] >= least), key=lambda key: -costs[key])
+    return [_frame_result(together[key]) for key in ranked[:MOST_FRAMES]]
+
+
+def _cost_s(row: FrameRow) -> float:
+    if row.kind == FrameKind.WAIT:
+        return 0.0
+    cpu = (row.exclusive_s if row.kind == FrameKind.RUN else 0.0) if isnan(row.cpu_s) else row.cpu_s
+    others = row.exclusive_s - row.worker_s
+    return row.worker_s + (cpu * others / row.exclusive_s if row.exclusive_s else 0.0)
+
+
+def _frame_result(rows: list[FrameRow]) -> FrameResult:
+    hottest = max(rows, key=lambda one: one.exclusive_s)
+    cpu = sum(one.cpu_s for one in rows)
+    return FrameResult(
+        function=hottest.function,
+        file=hottest.file,
+        line=hottest.line,
+        share=sum(one.share for one in rows),
+        samples=sum(one.samples for one in rows),
+        threads=list(dict.fromkeys(name for row in rows for name in row.threads)),
+        caller=hottest.caller,
+        cpu_s=None if isnan(cpu) else cpu,
+    )
+
+
+def thread_results(record: CpuRecord) -> list[ThreadResult]:
+    """Threads and child processes by CPU time, most first; empty where no clock was read."""
+    threads = record.clocks.threads if record.clocks is not None else []
+    found = [
+        ThreadResult(
+            name=f"process {one.name}" if one.is_process else one.name,
+            tid=one.native_id,
+            role=one.role,
+            cpu_pct=cpu_pct(one),
+        )
+        for one in threads
+    ]
+    return sorted(found, key=lambda one: -(one.cpu_pct or 0.0))
+
+
+def cpu_pct(clock: ThreadClock) -> float | None:
+    """CPU time of one core over the time the thread was seen; ``None`` if it was seen once."""
+    elapsed = clock.times_ns[-1] - clock.times_ns[0]
+    return 100 * (clock.cpu_ns[-1] - clock.cpu_ns[0]) / elapsed if elapsed > 0 else None
+
+
+def _sampling(record: CpuRecord) -> str:
+    stacks = record.stacks
+    if stacks is None:
+        return ""
+    text = f"{stacks.samples:,} samples, {stacks.rate_hz:.0f} Hz, {stacks.seconds:.1f} s"
+    text += f", clock ±{stacks.clock_uncertainty_ns / 1e6:.1f} ms"
+    if stacks.blind:
+        lost = sum(end - start for start, end in stacks.blind) / 1e9
+        times = f"{len(stacks.blind)} time{'s' if len(stacks.blind) > 1 else ''}"
+        text += f"; the sampler was blind {times}, {lost:.1f} s in all: left out"
+    return text

@@ -1,0 +1,238 @@
+"""Tables of sampled stacks: by innermost frame, file, thread, thread root and role.
+
+Seconds are summed over threads. ``exclusive``: the thread was in that very frame; ``inclusive``: in
+it or in what it called. A frame that waits or sleeps is split by its caller, for one helper that
+sleeps on behalf of many says nothing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..records.cpu import CpuRecord, SampledStacks, ThreadClock
+from .frame_kinds import FrameKind, frame_kind, root_frame, short_path
+from .sample_weights import Floats, Weights, run_weights
+
+Pair = tuple[int, int]
+"""(stack, thread)"""
+
+
+@dataclass(frozen=True, slots=True)
+class FrameRow:
+    """One innermost frame. ``share`` is of all samples; ``cpu_s`` is NaN without thread clocks;
+    ``worker_s`` is the part of ``exclusive_s`` in threads that mark steps.
+
+    ``caller`` is set where the frame only waits or sleeps: ``"function (file:line)"``.
+    """
+
+    function: str
+    file: str
+    line: int
+    text: str
+    kind: FrameKind
+    caller: str | None
+    samples: int
+    share: float
+    exclusive_s: float
+    inclusive_s: float
+    cpu_s: float
+    worker_s: float
+    threads: tuple[str, ...]
+    roles: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRow:
+    """A file, a thread, the function threads began with, or a role."""
+
+    name: str
+    samples: int
+    exclusive_s: float
+    inclusive_s: float
+    cpu_s: float
+    waiting_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class StackTables:
+    """All tables, most seconds first; ``samples`` over ``seconds`` at ``rate_hz``."""
+
+    by_frame: list[FrameRow]
+    by_file: list[GroupRow]
+    by_thread: list[GroupRow]
+    by_root: list[GroupRow]
+    by_role: list[GroupRow]
+    samples: int
+    rate_hz: float
+    seconds: float
+
+
+def stack_tables(record: CpuRecord, rootdir: str = "") -> StackTables | None:
+    """Tabulate the stacks of ``record``; ``None`` where it has none."""
+    if record.stacks is None or not record.stacks.run_first:
+        return None
+    threads = record.clocks.threads if record.clocks is not None else []
+    own = {one.native_id: one for one in threads if not one.is_process}
+    return _Tables(record.stacks, own, set(record.workers), rootdir).build()
+
+
+class _Tables:
+    def __init__(
+        self,
+        stacks: SampledStacks,
+        clocks: Mapping[int, ThreadClock],
+        workers: set[int],
+        rootdir: str,
+    ) -> None:
+        self._stacks, self._rootdir = stacks, rootdir
+        self._works = [one.native_id in workers for one in stacks.threads]
+        self._names = [one.name for one in stacks.threads]
+        found = [clocks.get(one.native_id) for one in stacks.threads]
+        self._roles = [(one.role if one is not None else None) or "" for one in found]
+        self._files = [short_path(file, rootdir) for _, file, _ in stacks.frames]
+        source = stacks.source or [""] * len(stacks.frames)
+        self._kinds = [
+            frame_kind(function, file, text)
+            for (function, file, _), text in zip(stacks.frames, source)
+        ]
+        self._source = source
+        waits = [self._kinds[one[-1]] != FrameKind.RUN for one in stacks.stacks]
+        self._waits = np.array(waits, np.bool_)
+        self._roots = [self._root(one) for one in stacks.stacks]
+        self._pairs, self._sums = self._summed(run_weights(stacks, clocks, self._waits))
+
+    def build(self) -> StackTables:
+        stacks = self._stacks
+        files = [tuple({self._files[frame] for frame in one}) for one in stacks.stacks]
+        leaf_files = [self._files[one[-1]] for one in stacks.stacks]
+        return StackTables(
+            by_frame=self._by_frame(),
+            by_file=self._groups(lambda pair: files[pair[0]], lambda pair: leaf_files[pair[0]]),
+            by_thread=self._groups(lambda pair: (self._names[pair[1]],)),
+            by_root=self._groups(lambda pair: (self._roots[pair[0]],)),
+            by_role=self._groups(lambda pair: filter(None, (self._roles[pair[1]],))),
+            samples=stacks.samples,
+            rate_hz=stacks.rate_hz,
+            seconds=stacks.seconds,
+        )
+
+    # -- sums -------------------------------------------------------------------------------------
+
+    def _summed(self, weights: Weights) -> tuple[list[Pair], Weights]:
+        """Distinct (stack, thread) and their summed weights: far fewer than runs."""
+        width = len(self._stacks.threads)
+        runs = np.array(self._stacks.run_stack, np.int64) * width
+        key, where = np.unique(
+            runs + np.array(self._stacks.run_thread, np.int64), return_inverse=True
+        )
+        wall: Floats = np.bincount(where, weights.wall_s, len(key)).astype(np.float64)
+        cpu: Floats = np.bincount(where, weights.cpu_s, len(key)).astype(np.float64)
+        return [divmod(one, width) for one in key.tolist()], Weights(wall, cpu)
+
+    def _by_frame(self) -> list[FrameRow]:
+        rows: dict[tuple[int, int], _Sum] = defaultdict(_Sum)
+        for (stack, thread), wall, cpu in _zipped(self._pairs, self._sums):
+            rows[self._key(stack)].add(thread, wall, cpu)
+        inclusive = self._inclusive(self._pairs, self._sums.wall_s)
+        total = sum(one.wall for one in rows.values()) or 1.0
+        found = [self._frame_row(key, row, total, inclusive) for key, row in rows.items()]
+        return sorted(found, key=lambda one: -one.exclusive_s)
+
+    def _frame_row(
+        self, key: tuple[int, int], row: _Sum, total: float, inclusive: Floats
+    ) -> FrameRow:
+        leaf, caller = key
+        function, _, line = self._stacks.frames[leaf]
+        threads = sorted(row.threads, key=lambda one: -row.threads[one])
+        return FrameRow(
+            function=function,
+            file=self._files[leaf],
+            line=line,
+            text=self._source[leaf],
+            kind=self._kinds[leaf],
+            caller=self._place(caller) if caller >= 0 else None,
+            samples=round(row.wall * self._stacks.rate_hz),
+            share=row.wall / total,
+            exclusive_s=row.wall,
+            inclusive_s=float(inclusive[leaf]) if caller < 0 else row.wall,
+            cpu_s=row.cpu,
+            worker_s=sum(row.threads[one] for one in threads if self._works[one]),
+            threads=tuple(dict.fromkeys(self._names[one] for one in threads)),
+            roles=tuple(dict.fromkeys(self._roles[one] for one in threads if self._roles[one])),
+        )
+
+    def _key(self, stack: int) -> tuple[int, int]:
+        """The innermost frame and, where that only waits or sleeps, the frame that called it."""
+        frames = self._stacks.stacks[stack]
+        if not self._waits[stack]:
+            return frames[-1], -1
+        # A wait inside the standard library is told by whoever asked for it.
+        leaf = len(frames) - 1
+        while leaf > 0 and _is_plumbing(self._files[frames[leaf]]):
+            leaf -= 1
+        return frames[-1], frames[leaf if leaf < len(frames) - 1 else max(leaf - 1, 0)]
+
+    def _inclusive(self, pairs: list[Pair], wall: Floats) -> Floats:
+        of_stack = np.bincount([stack for stack, _ in pairs], wall, len(self._stacks.stacks))
+        distinct = [sorted(set(one)) for one in self._stacks.stacks]
+        flat = np.concatenate([np.array(one, np.int64) for one in distinct])
+        each = np.repeat(of_stack, [len(one) for one in distinct])
+        sums: Floats = np.bincount(flat, each, len(self._stacks.frames)).astype(np.float64)
+        return sums
+
+    def _groups(
+        self,
+        names: Callable[[Pair], Iterable[str]],
+        exclusive: Callable[[Pair], str] | None = None,
+    ) -> list[GroupRow]:
+        """Sum by ``names(pair)``; without ``exclusive`` all of it is exclusive."""
+        sums: dict[str, list[float]] = defaultdict(lambda: [0.0] * 4)
+        for pair, wall, cpu in _zipped(self._pairs, self._sums):
+            for name in names(pair):
+                row = sums[name]
+                row[1] += wall
+                if exclusive is None or exclusive(pair) == name:
+                    row[0] += wall
+                    row[2] += cpu
+                    row[3] += wall if self._waits[pair[0]] else 0.0
+        rate = self._stacks.rate_hz
+        rows = [GroupRow(name, round(row[0] * rate), *row) for name, row in sums.items()]
+        return sorted(rows, key=lambda one: (-one.exclusive_s, -one.inclusive_s))
+
+    def _root(self, stack: list[int]) -> str:
+        function, file, _ = root_frame([self._stacks.frames[one] for one in stack])
+        return f"{function} ({short_path(file, self._rootdir)})"
+
+    def _place(self, frame: int) -> str:
+        function, _, line = self._stacks.frames[frame]
+        return f"{function} ({self._files[frame]}:{line})"
+
+
+class _Sum:
+    """Seconds of one row, and of each thread in it."""
+
+    def __init__(self) -> None:
+        self.wall = 0.0
+        self.cpu = 0.0
+        self.threads: dict[int, float] = defaultdict(float)
+
+    def add(self, thread: int, wall: float, cpu: float) -> None:
+        self.wall += wall
+        self.cpu += cpu
+        self.threads[thread] += wall
+
+
+def _is_plumbing(file: str) -> bool:
+    """Code that waits on behalf of others: the standard library's, and our queue proxy."""
+    return file in _PLUMBING or file.startswith("pytest_tokbudget/measuring/")
+
+
+_PLUMBING = frozenset({"threading.py", "queue.py", "contextlib.py", "selectors.py"})
+
+
+def _zipped(pairs: list[Pair], weights: Weights) -> Iterable[tuple[Pair, float, float]]:
+    return zip(pairs, weights.wall_s.tolist(), weights.cpu_s.tolist())
