@@ -58,7 +58,11 @@ class _Run:
         self._single = _one_by_one(plan)
         self._direct = _own_streams(plan) & (plan.waits == Waits.NOTHING)
         # Plain element access through memoryviews is several times faster than through numpy.
-        self._gil, self._all = plan.gil_ns.data, self._spent.data
+        self._gil = plan.gil_ns.data
+        idle = plan.sleep_ns + plan.wait_ns
+        first = np.where(self._program.host.idle_first & (plan.gil_ns > 0), idle, 0.0)
+        self._before = first.data
+        self._after = (self._spent - plan.gil_ns - first).data
         self._cuts = np.flatnonzero(self._single)
         self._at = self._bounds[:-1].copy()
         self._parked: dict[Key, list[tuple[float, int]]] = {}
@@ -122,14 +126,19 @@ class _Run:
     def _spend(self, lane: int, now: float) -> _Entry:
         """Spend the time before a lane's next call: with the lock in turns, then without it."""
         at = self._at[lane]
-        need = self._gil_left.pop(lane, self._gil[at])
+        need = self._gil_left.pop(lane, -1.0)
+        if need < 0:
+            need = self._gil[at]
+            if self._before[at] > 0:
+                self._gil_left[lane] = need
+                return now + self._before[at], lane, False
         if need > 0:
             turn = min(need, SWITCH_NS)
             now = self._lock_free = max(now, self._lock_free) + turn
             if need > turn:
                 self._gil_left[lane] = need - turn
                 return now, lane, False
-        now += self._all[at] - self._gil[at]
+        now += self._after[at]
         if not self._direct[at]:
             return now, lane, True
         self._at[lane] += 1

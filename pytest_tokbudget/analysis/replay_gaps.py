@@ -14,7 +14,8 @@ from .timeline import BoolArray, IntArray, SmallIntArray, Timeline
 @dataclass(frozen=True, slots=True)
 class Gaps:
     """Per lane event: the gap before it, [``begin_ns``, ``end_ns``) in the trace's clock, and its
-    parts in ns. ``own_ns`` includes ``named_ns``; ``named`` is the frame with the largest share."""
+    parts in ns. ``own_ns`` includes ``named_ns``; ``named`` is the frame with the largest share,
+    ``idle_first`` says that what was spent off the CPU lies in the first half of the gap."""
 
     begin_ns: IntArray
     end_ns: IntArray
@@ -23,6 +24,7 @@ class Gaps:
     named: SmallIntArray
     sleep_ns: FloatArray
     wait_ns: FloatArray
+    idle_first: BoolArray
 
 
 def measure_gaps(timeline: Timeline, events: LaneEvents, labels: Labels) -> Gaps:
@@ -37,6 +39,7 @@ def measure_gaps(timeline: Timeline, events: LaneEvents, labels: Labels) -> Gaps
         for kind in (LabelKind.WAIT, LabelKind.SLEEP)
     }
     off = parts[LabelKind.WAIT] + parts[LabelKind.SLEEP]
+    early = _covered(events, begin, (begin + end) // 2, labels, labels.kind != LabelKind.PYTHON)
     named_ns, named = np.zeros(len(begin)), np.full(len(begin), -1, np.int32)
     python = labels.kind == LabelKind.PYTHON
     for frame in range(len(labels.frames)):
@@ -52,6 +55,7 @@ def measure_gaps(timeline: Timeline, events: LaneEvents, labels: Labels) -> Gaps
         named=named,
         sleep_ns=parts[LabelKind.SLEEP],
         wait_ns=parts[LabelKind.WAIT],
+        idle_first=early > off / 2,
     )
 
 

@@ -15,10 +15,13 @@ from .replay_program import FloatArray, Program
 def served_ns(program: Program, wanted: FloatArray) -> FloatArray:
     """How long each event's stretch of Python held the lock, as the trace shows it.
 
-    ``wanted`` has one entry a host event of the program: how long after the beginning of its gap it
-    was done with the lock, 0 where it needs none.
+    ``wanted`` has one entry a host event of the program: how long after it began to want the lock
+    (at the beginning of its gap, or after sleeping first) it was done with it, 0 where it needs
+    none.
     """
+    host = program.host
     begin = _traced_begins(program)
+    begin += np.where(host.idle_first, host.sleep_ns + host.wait_ns, 0.0)
     asks = np.flatnonzero(wanted > 0)
     order = asks[np.argsort(begin[asks], kind="stable")]
     came, done = begin[order], (begin + wanted)[order]

@@ -106,13 +106,15 @@ class QueueOps:
 
 @dataclass(frozen=True, slots=True)
 class HostProgram:
-    """Host events. ``own_ns`` is the time on a CPU before the call (of which ``named_ns`` under the
-    frame ``named``, −1 for none), ``sleep_ns`` and ``wait_ns`` the time off it, ``stall_ns`` what
-    the profiler itself held the thread up. ``call_ns`` is the call less what it waited for
-    (``blocked_ns``).
-    ``records`` counts the traced records that end here (the call and the operators before it);
-    ``python`` is 1 where the own time is that of a Python thread, which needs the interpreter's
-    lock, 0 where it is a stand-in's."""
+    """Host events, columns of one length.
+
+    ``own_ns`` is the time on a CPU before the call (of which ``named_ns`` under the frame
+    ``named``, −1 for none), ``sleep_ns`` and ``wait_ns`` the time off it (before the own time where
+    ``idle_first``, else after it), ``stall_ns`` what the profiler itself held the thread up.
+    ``call_ns`` is the call less what it waited for (``blocked_ns``). ``records`` counts the traced
+    records that end here (the call and the operators before it); ``python`` is 1 where the own time
+    is that of a Python thread, which needs the interpreter's lock, 0 where it is a stand-in's.
+    """
 
     kind: CodeArray
     own_ns: FloatArray
@@ -120,6 +122,7 @@ class HostProgram:
     named: SmallIntArray
     sleep_ns: FloatArray
     wait_ns: FloatArray
+    idle_first: BoolArray
     stall_ns: FloatArray
     call_ns: FloatArray
     blocked_ns: FloatArray

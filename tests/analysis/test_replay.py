@@ -53,6 +53,7 @@ def build(
         named=np.full(count, -1, np.int32),
         sleep_ns=zero,
         wait_ns=zero,
+        idle_first=np.zeros(count, np.bool_),
         stall_ns=zero,
         call_ns=np.array(call, float),
         blocked_ns=zero,

@@ -123,7 +123,9 @@ def test_labels_split_the_gaps_they_fall_into() -> None:
     trace.launch(20_000, 24_000, 1_000)
     window = trace.timeline(0, 25_000)
     slept = decode(window, one_label(LabelKind.SLEEP, 5_000, 12_000)).program.host
-    assert (slept.sleep_ns[1], slept.own_ns[1]) == (7_000, 10_000)
+    assert (slept.sleep_ns[1], slept.own_ns[1], slept.idle_first[1]) == (7_000, 10_000, True)
+    late = decode(window, one_label(LabelKind.SLEEP, 14_000, 20_000)).program.host
+    assert (late.sleep_ns[1], late.idle_first[1]) == (6_000, False)
     waited = decode(window, one_label(LabelKind.WAIT, 1_000, 30_000)).program.host
     assert (waited.wait_ns[1], waited.own_ns[1]) == (17_000, 0)
     named = decode(window, one_label(LabelKind.PYTHON, 4_000, 12_000)).program.host
