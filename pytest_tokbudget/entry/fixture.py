@@ -114,6 +114,7 @@ class Tokbudget:
             spans=measurement.spans,
             queues=measurement.queues,
             gauges=measurement.gauges,
+            canaries=measurement.canaries,
             unavailable=measurement.unavailable,
         )
         context.deliver(run)

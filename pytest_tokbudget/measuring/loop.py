@@ -15,7 +15,8 @@ from ..ports import Clock, Devices, Pacer
 from ..records.budget import Budget
 from ..records.run import WarmUp
 from .beat import DONE, SETUP, TIMING, WARM_UP, enter
-from .measurement import Measurement, collected, require_steps, used_devices
+from .canary import Canaries
+from .measurement import Measurement, collected, require_steps, used_devices, with_canaries
 from .recorder import Recorder
 from .streams import Stream
 from .tokens import Tokens, checked, quickly_checked
@@ -42,13 +43,14 @@ def measure_steps(
 ) -> Measurement:
     """Warm up until steady, then run and time exactly ``budget.steps`` steps.
 
-    Every used device is synchronized at the two ends of the timing pass and nowhere else; in
-    between there is nothing but the step and its mark. ``step()`` runs one step and returns the
-    tokens it consumed; with ``budget.constant_tokens`` what it returns is not looked at. In an A/B
-    ``pacer`` says when to step and how many steps: the pass then is made of blocks, with the
-    devices synchronized at the ends of each. Raises ``UsageError`` when no step is asked for,
-    ``StepError`` naming the step and the value for anything that is no token count; what a step
-    raises goes on unchanged.
+    Every used device is synchronized at the two ends of the timing pass and, where nothing queues
+    up ahead of them, at a handful of stops for the canaries (``Canaries.blocks``), whose time the
+    pass leaves out; in between there is nothing but the step and its mark. ``step()`` runs one step
+    and returns the tokens it consumed; with ``budget.constant_tokens`` what it returns is not
+    looked at. In an A/B ``pacer`` says when to step and how many steps: the pass then is made of
+    blocks, with the devices synchronized at the ends of each, and has no canaries. Raises
+    ``UsageError`` when no step is asked for, ``StepError`` naming the step and the value for
+    anything that is no token count; what a step raises goes on unchanged.
     """
     require_steps(budget)
     with recorder.worker(WORKER, counts=True):
@@ -76,6 +78,7 @@ class _StepLoop:
         self._devices, self._clock = devices, clock
         self._stream: Stream = recorder.current()
         self._judge = WarmUpJudge(budget, clock, devices)
+        self._canaries = Canaries(clock, devices)
         self._done = 0
         self._began_ns = clock.monotonic_ns()
 
@@ -150,7 +153,8 @@ class _StepLoop:
         marks = [self._stream.mark_series(self._budget.token_kind, self._budget.constant_tokens)]
         timing = timing_pass(marks, self._budget.token_kind)
         devices = used_devices(self._recorder, self._devices)
-        return collected(self._recorder, self._budget, devices, warmup, timing)
+        found = collected(self._recorder, self._budget, devices, warmup, timing)
+        return with_canaries(found, self._canaries)
 
     def _warm_up(self) -> str:
         """Run until steady, or as long as asked; return why it never was steady, or ``""``."""
@@ -177,17 +181,22 @@ class _StepLoop:
 
     def _timed(self, unsteady: str) -> _PassEnd:
         """Run the timing pass; return what preceded it and why it was not steady, or ``""``."""
-        warmup_steps = self._done
-        readings = self._judge.readings.now()
+        warmup_steps, step_ns = self._done, self._median_ns()
         used = self._devices.used()
         if len(used) == 1:
             self._stream.device = used[0]
-        enter(self._recorder.beat, TIMING, self._clock.monotonic_ns(), self._median_ns())
+        enter(self._recorder.beat, TIMING, self._clock.monotonic_ns(), step_ns)
+        asked_ns = self._clock.monotonic_ns()
         self._devices.synchronize()
+        drain_ns = self._clock.monotonic_ns() - asked_ns
+        self._canaries.begin_pass()
+        readings = self._judge.readings.now()
+        blocks = self._canaries.blocks(self._budget.steps, step_ns or 0, drain_ns)
         start_ns = self._clock.monotonic_ns()
-        self._run(self._budget.steps, "timing pass")
+        self._run_blocks(blocks)
         self._devices.synchronize()
         end_ns = self._clock.monotonic_ns()
+        self._canaries.end_pass()
         self._refuse_own_marks()
         self._stream.window = (warmup_steps - 1, self._done - 1)
         self._stream.window_ns = (start_ns, end_ns)
@@ -195,6 +204,15 @@ class _StepLoop:
         series = self._stream.mark_series(self._budget.token_kind, self._budget.constant_tokens)
         reason = unsteady or self._judge.unsteady_pass(step_times_ms(series), readings)
         return _PassEnd(warmup_steps, (start_ns - self._began_ns) / 1e9, reason)
+
+    def _run_blocks(self, blocks: list[int]) -> None:
+        """Run the timing pass, with a stop for the canaries between two blocks."""
+        self._stream.pauses_ns = []
+        self._run(blocks[0], "timing pass")
+        for steps in blocks[1:]:
+            self._devices.synchronize()
+            self._stream.pauses_ns.append(self._canaries.stop())
+            self._run(steps, "timing pass")
 
     def _refuse_own_marks(self) -> None:
         if self._stream.mark_count != self._done:

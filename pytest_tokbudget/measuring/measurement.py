@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NoReturn
 
 from msgspec import field
+from msgspec.structs import replace
 
 from ..analysis.rates import pooled_step_times_ms, step_percentiles
 from ..errors import MeasureError, UsageError
@@ -13,7 +14,8 @@ from ..records.base import Record
 from ..records.budget import Budget
 from ..records.marks import GaugeSeries, MarkSeries, QueueSeries, SpanSeries
 from ..records.result import StepMs
-from ..records.run import Pass, WarmUp
+from ..records.run import CanarySeries, Pass, WarmUp
+from .canary import Canaries
 from .recorder import Recorder
 
 NOT_MEASURED = "no evidence pass was run"
@@ -32,6 +34,7 @@ class Measurement(Record, frozen=True, kw_only=True):
     spans: list[SpanSeries] = field(default_factory=list)
     queues: list[QueueSeries] = field(default_factory=list)
     gauges: list[GaugeSeries] = field(default_factory=list)
+    canaries: list[CanarySeries] = field(default_factory=list)
     devices: list[str]
     unavailable: dict[str, str] = field(default_factory=dict)
 
@@ -121,4 +124,14 @@ def collected(
         gauges=recorder.gauge_series(),
         devices=devices,
         unavailable={"ledger": NOT_MEASURED, "hot_frames": NOT_MEASURED},
+    )
+
+
+def with_canaries(measurement: Measurement, canaries: Canaries) -> Measurement:
+    """Return ``measurement`` with the readings of ``canaries``."""
+    missing = {"canaries": canaries.unavailable} if canaries.unavailable else {}
+    return replace(
+        measurement,
+        canaries=canaries.series(),
+        unavailable={**measurement.unavailable, **missing},
     )

@@ -11,7 +11,8 @@ from ..ports import Clock, Devices
 from ..records.budget import Budget
 from ..records.run import WarmUp
 from .beat import ALLOWED_SILENCE_NS, DONE, SETUP, TIMING, WARM_UP, allowed_silence_ns, enter
-from .measurement import Measurement, collected, require_steps, used_devices
+from .canary import Canaries
+from .measurement import Measurement, collected, require_steps, used_devices, with_canaries
 from .recorder import Recorder
 from .stacks import thread_stacks
 from .streams import Stream, living_threads
@@ -68,6 +69,8 @@ class _Watch:
         self._recorder, self._budget = recorder, budget
         self._devices, self._clock, self._poll_s = devices, clock, poll_s
         self._judge = WarmUpJudge(budget, clock, devices)
+        # On a device the pipeline keeps busy, a canary would time the pipeline.
+        self._canaries = Canaries(clock, devices, on_devices=False)
         self._phase, self._phase_ns = WARM_UP, clock.monotonic_ns()
         self._began_ns = self._phase_ns
         self._median_ns: int | None = None
@@ -132,6 +135,7 @@ class _Watch:
 
     def _timed(self) -> str:
         """Have every counting worker run its window; return why it was not steady, or ``""``."""
+        self._canaries.begin_pass()
         before = self._judge.readings.now()
         self._cut = cut = WindowCut(self._recorder, self._devices, self._clock, self._budget.steps)
         self._enter(TIMING)
@@ -141,6 +145,7 @@ class _Watch:
             # Workers that came later than the request count, and so have windows too.
             cut.request([each for each in self._counting() if cut.reached_ns is None])
             self._sleep()
+        self._canaries.end_pass()
         start = min(each.window_ns[0] for each in self._counting() if each.window_ns)
         end = max(each.window_ns[1] for each in self._counting() if each.window_ns)
         return self._judge.unsteady_pass(self._round_times_ms(start, end), before)
@@ -150,7 +155,8 @@ class _Watch:
         marks = self._recorder.mark_series(budget.token_kind, budget.constant_tokens)
         timing = timing_pass(marks, budget.token_kind)
         devices = used_devices(self._recorder, self._devices)
-        return collected(self._recorder, budget, devices, warmup, timing)
+        found = collected(self._recorder, budget, devices, warmup, timing)
+        return with_canaries(found, self._canaries)
 
     # -- looking ----------------------------------------------------------------------------------
 

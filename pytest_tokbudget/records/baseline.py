@@ -8,7 +8,13 @@ from .workload import Workload
 
 
 class StoredSession(Record, frozen=True, kw_only=True):
-    """One accepted session. ``job`` tells invocations apart; ``unix_s`` is when it was measured."""
+    """One accepted session. ``job`` tells invocations apart; ``unix_s`` is when it was measured.
+
+    ``canaries_ms`` are median milliseconds by canary (``analysis.canaries.medians_ms``).
+    ``usable_cores`` and ``core_wait_share`` are those of ``Conditions``; ``power_capped_share`` is
+    the largest share of samples in which one of the GPUs was held back by its power limit. ``None``
+    where it was not read.
+    """
 
     tok_s: float
     steps: int
@@ -20,6 +26,10 @@ class StoredSession(Record, frozen=True, kw_only=True):
     host_hash: str
     unix_s: int
     software: Software
+    canaries_ms: dict[str, float] = {}
+    usable_cores: int | None = None
+    core_wait_share: float | None = None
+    power_capped_share: float | None = None
 
 
 class Spread(Record, frozen=True, kw_only=True):

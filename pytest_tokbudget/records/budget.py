@@ -10,7 +10,9 @@ class Budget(Record, frozen=True, kw_only=True):
 
     ``tolerance`` is a share (0.03 for "3%"), ``None`` when the author said ``tolerance=None``
     (then a floor is required). ``floor_tok_s`` is in tokens per second. ``warmup_steps`` ``None``
-    means: find the steady state. ``constant_tokens`` is the author's ``tokens=``.
+    means: find the steady state. ``constant_tokens`` is the author's ``tokens=``. ``ceilings`` maps
+    a figure of ``run.json`` by its name (``"step_ms.p95"``) to the largest value allowed, in the
+    figure's own unit.
     """
 
     steps: int
@@ -20,3 +22,4 @@ class Budget(Record, frozen=True, kw_only=True):
     token_kind: str = "real"
     constant_tokens: int | None = None
     sessions: tuple[int, int] = (1, 3)
+    ceilings: dict[str, float] = {}

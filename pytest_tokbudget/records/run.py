@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .base import SCHEMA, Record
 from .budget import Budget
+from .conditions import Conditions
 from .machine import MachineRecord
 from .marks import GaugeSeries, MarkSeries, QueueSeries, SpanSeries
 from .workload import Workload
@@ -35,6 +36,22 @@ class Pass(Record, frozen=True, kw_only=True):
     held_ns: int = 0
 
 
+class CanarySeries(Record, frozen=True, kw_only=True):
+    """Readings of one canary: a fixed piece of work that says how fast the machine was.
+
+    ``name`` is ``"host_loop"``, ``"tiny_step"`` (a launch-bound forward and backward),
+    ``"device_matmul"`` or ``"device_copy"``; ``device`` is where it ran, ``None`` on the CPU.
+    ``where`` is ``"interleaved"`` (inside the timing pass, whose rate leaves it out), ``"before"``
+    or ``"after"`` it. ``times_ns`` are the starts.
+    """
+
+    name: str
+    where: str
+    device: str | None = None
+    times_ns: list[int]
+    durations_ns: list[int]
+
+
 class RunRecord(Record, frozen=True, kw_only=True):
     """One session. Times are monotonic ns; ``unix_offset_ns`` added gives Unix time.
 
@@ -55,6 +72,8 @@ class RunRecord(Record, frozen=True, kw_only=True):
     spans: list[SpanSeries] = []
     queues: list[QueueSeries] = []
     gauges: list[GaugeSeries] = []
+    canaries: list[CanarySeries] = []
+    conditions: Conditions | None = None
     unavailable: dict[str, str] = {}
 
     @property
