@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import select
 import socket
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
@@ -25,6 +26,8 @@ from ..records.base import Record
 
 NAME = "blocks"
 POLL_S = 0.1
+_CREDENTIALS = "iII"
+"""``struct ucred``: pid, uid, gid."""
 
 
 class Message(Record, frozen=True, kw_only=True):
@@ -64,6 +67,17 @@ class _Line:
         line, _, self._rest = self._rest.partition(b"\n")
         return msgspec.json.decode(line, type=Message)
 
+    def peer_group(self) -> int | None:
+        """The process group that the process at the other end leads; ``None`` if it leads none."""
+        size = struct.calcsize(_CREDENTIALS)
+        given = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+        pid = int(struct.unpack(_CREDENTIALS, given)[0])
+        try:
+            leads = pid != os.getpid() and os.getpgid(pid) == pid
+        except ProcessLookupError:
+            return None
+        return pid if leads else None
+
     def close(self) -> None:
         """Close the socket."""
         self._socket.close()
@@ -80,12 +94,14 @@ class BlockServer:
             self._listener.bind(name)
         self._listener.listen(1)
         self._line: _Line | None = None
+        self._group: int | None = None
 
     def receive(self, ended: Callable[[], bool]) -> Message | None:
         """The worker's next message; ``None`` when it closed its end, or ``ended()`` came true."""
         while self._line is None:
             if select.select([self._listener], [], [], POLL_S)[0]:
                 self._line = _Line(self._listener.accept()[0])
+                self._group = self._line.peer_group()
             elif ended():
                 return None
         return self._line.receive(ended)
@@ -96,8 +112,14 @@ class BlockServer:
             raise BrokenPipeError("the worker has not connected")
         self._line.send(message)
 
+    @property
+    def worker_group(self) -> int | None:
+        """The worker's process group while it is connected; ``None`` where it leads none."""
+        return self._group
+
     def close(self) -> None:
         """Break the channel: a worker that waits in it is told so by its end."""
+        self._group = None
         self._listener.close()
         if self._line is not None:
             self._line.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import signal
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from ..errors import LaunchError
 from ..ports import Launcher
 from ..records.launch import WorkerOutcome, WorkerSpec
 from .blocks import BlockServer, Message
+from .processes import signal_group
 
 STEPPING_NS = 16_000_000_000
 """How long both sides of a pair step together."""
@@ -69,22 +71,35 @@ class _Side:
         """Send ``message``, if any, and return the answer; raises _Ended for anything else."""
         try:
             if message is not None:
+                self._signal(signal.SIGCONT)
                 self._server.send(message)
             answer = self._server.receive(lambda: not self._thread.is_alive())
         except (OSError, msgspec.MsgspecError):
             answer = None
         if answer is None or answer.kind not in kinds:
             raise _Ended(self, answer)
+        self._signal(signal.SIGSTOP)
         return answer
+
+    def _signal(self, number: int) -> None:
+        """Stop or continue the worker with its threads and children, whatever they do.
+
+        A loader that went on filling its queue while the steps are held would hide that it is slow.
+        """
+        group = self._server.worker_group
+        if group is not None:
+            signal_group(group, number)
 
     def end(self) -> None:
         """Tell the worker that its timing pass is over, and wait for its process."""
+        self._signal(signal.SIGCONT)
         with contextlib.suppress(OSError):
             self._server.send(Message(kind="end"))
         self._thread.join()
 
     def hang_up(self) -> None:
         """Break the channel: the worker fails its measurement and ends."""
+        self._signal(signal.SIGCONT)
         self._server.close()
 
     def outcome(self) -> WorkerOutcome:
