@@ -76,9 +76,7 @@ class Tokbudget:
         """Measure a pipeline that runs itself and marks its steps through ``recorder``."""
         demand = self._begin(demands)
         pacer = wiring.pacer(self._context.blocks)
-        if pacer is not None:
-            pacer.cannot("the pipeline runs itself")
-        return self._finish(demand, wiring.watch(pipeline, self.recorder, demand.budget))
+        return self._finish(demand, wiring.watch(pipeline, self.recorder, demand.budget, pacer))
 
     def _begin(self, demands: Mapping[str, Any]) -> Demand:
         nodeid = self._context.item.nodeid

@@ -147,6 +147,13 @@ class Recorder:
         """
         return self._safepoints.hold(self.streams, workers, timeout_s)
 
+    def hold_soon(self, coordinator: int) -> None:
+        """Ask all workers to stand at their next safepoint; thread ``coordinator`` is never held.
+
+        From a mark's hook the marking worker itself stands right there.
+        """
+        self._safepoints.ask(coordinator)
+
     def release(self) -> None:
         """Let all held workers go."""
         self._safepoints.release()

@@ -47,6 +47,16 @@ class Safepoints:
                 self._changed.wait(min(left, 0.02))
         return []
 
+    def ask(self, coordinator: int) -> None:
+        """Have every worker stand at its next safepoint, and wait for none.
+
+        ``coordinator`` is the identity of the thread that will; it is never held.
+        """
+        with self._changed:
+            self._names = None
+            self._coordinator = coordinator
+            self.holding = True
+
     def release(self) -> None:
         """Let every held worker go."""
         with self._changed:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 
@@ -43,19 +45,13 @@ def watch_pipeline(
     too long (``beat.allowed_silence_ns``); ``UsageError`` when several roles count tokens.
     """
     require_steps(budget)
-    watch = _Watch(pipeline, recorder, budget, devices, clock, poll_s)
-    try:
-        measurement = watch.run()
-    except BaseException:
-        enter(recorder.beat, SETUP, clock.monotonic_ns())
-        raise
-    finally:
-        watch.let_go()
-    enter(recorder.beat, DONE, clock.monotonic_ns())
-    return measurement
+    watch = Watcher(pipeline, recorder, budget, devices, clock, poll_s)
+    return watch.settled(watch.run)
 
 
-class _Watch:
+class Watcher:
+    """Waits, looks after the workers, and has their windows cut."""
+
     def __init__(
         self,
         pipeline: object,
@@ -77,7 +73,21 @@ class _Watch:
         self._cut: WindowCut | None = None
         recorder.bare_marks_count = budget.constant_tokens is not None
 
+    def settled(self, run: Callable[[], Measurement]) -> Measurement:
+        """Return what ``run()`` measures; however it ends, no worker is held nor asked for more."""
+        beat, clock = self._recorder.beat, self._clock
+        try:
+            measurement = run()
+        except BaseException:
+            enter(beat, SETUP, clock.monotonic_ns())
+            raise
+        finally:
+            self.let_go()
+        enter(beat, DONE, clock.monotonic_ns())
+        return measurement
+
     def run(self) -> Measurement:
+        """Warm up and time, again where the pass was not steady."""
         for attempt in range(MAX_PASSES):
             self._enter(WARM_UP)
             unsteady = self._warm_up()

@@ -61,12 +61,17 @@ def measure_steps(
     return measure_steps(step, marks, budget, TorchDevices(), SystemClock(), pacer=pacer)
 
 
-def watch(pipeline: object, marks: Recorder, budget: Budget) -> Measurement:
+def watch(
+    pipeline: object, marks: Recorder, budget: Budget, pacer: Pacer | None = None
+) -> Measurement:
     """Measure a pipeline that runs itself."""
     from ...measuring.clock import SystemClock
     from ...measuring.devices import TorchDevices
+    from ...measuring.paced_watch import watch_in_turn
     from ...measuring.watch import watch_pipeline
 
+    if pacer is not None:
+        return watch_in_turn(pipeline, marks, budget, TorchDevices(), SystemClock(), pacer)
     return watch_pipeline(pipeline, marks, budget, TorchDevices(), SystemClock())
 
 
