@@ -17,7 +17,7 @@ from .frames import FrameRow, StackTables, stack_tables
 from .limiting_role import LimitingRole, limiting_role
 
 MOST_FRAMES = 20
-LEAST_SHARE = 0.005
+LEAST_SHARE = 0.01
 """Of the time of one thread."""
 
 

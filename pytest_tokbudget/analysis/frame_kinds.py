@@ -38,6 +38,7 @@ _SLEEP_TEXT = re.compile(r"\bsleep\(")
 _IO_TEXT = re.compile(r"\b(?:fsync|fdatasync|flush|sendall|sendfile|urlopen)\(")
 _PACKAGES = re.compile(r"^.*/(?:site|dist)-packages/")
 _LIBRARY = re.compile(r"^.*/lib/python3\.\d+t?/")
+_PLUMBING = frozenset({"threading.py", "queue.py", "contextlib.py", "selectors.py"})
 _BOOTSTRAP = frozenset({"_bootstrap", "_bootstrap_inner", "run"})
 
 
@@ -59,6 +60,11 @@ def frame_kind(function: str, file: str, text: str) -> FrameKind:
 def is_blocking_io(text: str) -> bool:
     """Whether the line makes a call that waits for a disk or a socket."""
     return bool(_IO_TEXT.search(text))
+
+
+def is_plumbing(short_file: str) -> bool:
+    """Code that waits on behalf of others: the standard library's, and our queue proxy."""
+    return short_file in _PLUMBING or short_file.startswith("pytest_tokbudget/measuring/")
 
 
 def _is_library(file: str) -> bool:

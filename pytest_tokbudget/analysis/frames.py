@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..records.cpu import CpuRecord, SampledStacks, ThreadClock
-from .frame_kinds import FrameKind, frame_kind, root_frame, short_path
+from .frame_kinds import FrameKind, frame_kind, is_plumbing, root_frame, short_path
 from .sample_weights import Floats, Weights, run_weights
 
 Pair = tuple[int, int]
@@ -172,7 +172,7 @@ class _Tables:
             return frames[-1], -1
         # A wait inside the standard library is told by whoever asked for it.
         leaf = len(frames) - 1
-        while leaf > 0 and _is_plumbing(self._files[frames[leaf]]):
+        while leaf > 0 and is_plumbing(self._files[frames[leaf]]):
             leaf -= 1
         return frames[-1], frames[leaf if leaf < len(frames) - 1 else max(leaf - 1, 0)]
 
@@ -224,14 +224,6 @@ class _Sum:
         self.wall += wall
         self.cpu += cpu
         self.threads[thread] += wall
-
-
-def _is_plumbing(file: str) -> bool:
-    """Code that waits on behalf of others: the standard library's, and our queue proxy."""
-    return file in _PLUMBING or file.startswith("pytest_tokbudget/measuring/")
-
-
-_PLUMBING = frozenset({"threading.py", "queue.py", "contextlib.py", "selectors.py"})
 
 
 def _zipped(pairs: list[Pair], weights: Weights) -> Iterable[tuple[Pair, float, float]]:

@@ -79,7 +79,7 @@ def name_gaps(decoded: Decoded, samples: StackSamples, window: Window) -> Labels
         sampled = _sampled_gaps(decoded, mine, samples.time_ns[of_thread])
         for which in _long_classes(position, decoded.gaps.own_ns[mine]):
             within = np.isin(sampled, np.flatnonzero(which))
-            found = _agreed(samples.frame[of_thread][within])
+            found = agreed(samples.frame[of_thread][within])
             if found is None:
                 continue
             frame, agreeing, share = found
@@ -106,7 +106,7 @@ def _long_classes(position: IntArray, own_ns: FloatArray) -> list[BoolArray]:
     return [position == one for one in np.flatnonzero(means >= LEAST_CLASS_NS)]
 
 
-def _agreed(frames: SmallIntArray) -> tuple[int, int, float] | None:
+def agreed(frames: SmallIntArray) -> tuple[int, int, float] | None:
     """The frame most samples agree on, how many do and which share; ``None`` if too few."""
     named = frames[frames >= 0]
     if len(named) < LEAST_SAMPLES:

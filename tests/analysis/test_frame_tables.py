@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from pytest_tokbudget.analysis.cpu_summary import hot_frames, summarize_cpu, thread_results
+from pytest_tokbudget.analysis.frame_kinds import FrameKind, frame_kind, short_path
+from pytest_tokbudget.analysis.frames import StackTables, stack_tables
+from pytest_tokbudget.records.cpu import CollectorPauses, CpuRecord, Interpreter
+from tests.analysis.cpu_records import BEGIN_NS, ROUND_NS, clock_of, record_of, stacks_of
+
+BUSY, WAITING = "main:1>spin:5", "main:1>get@/usr/lib/python3.11/queue.py:171"
+
+
+def tables_of(record: CpuRecord) -> StackTables:
+    tables = stack_tables(record, "/app")
+    assert tables is not None
+    return tables
+
+
+def test_seconds_and_samples_are_those_of_the_rounds() -> None:
+    tables = tables_of(record_of(stacks_of({"a": [BUSY] * 30 + ["main:1>other:2"] * 10})))
+    first, second = tables.by_frame
+    assert (first.function, first.file, first.line) == ("spin", "spin.py", 5)
+    assert first.exclusive_s == pytest.approx(0.3)
+    assert (first.samples, second.samples) == (30, 10)
+    assert first.share == pytest.approx(0.75)
+    assert [one.name for one in tables.by_root] == ["main (main.py)"]
+    by_file = {one.name: one for one in tables.by_file}
+    assert by_file["main.py"].inclusive_s == pytest.approx(0.4)
+    assert by_file["main.py"].exclusive_s == 0.0
+
+
+def test_the_clock_tells_a_cpu_from_a_wait_not_the_sampler() -> None:
+    looks = {"a": [BUSY] * 20, "b": [BUSY] * 20}
+    clocks = [clock_of(100, "a", [0, 100, 200]), clock_of(101, "b", [0, 0.2, 0.4])]
+    tables = tables_of(record_of(stacks_of(looks), clocks))
+    cpu = {one.name: one.cpu_s for one in tables.by_thread}
+    assert cpu["a"] == pytest.approx(0.2)
+    assert cpu["b"] == pytest.approx(0.0004)
+
+
+def test_cpu_time_goes_to_frames_that_do_not_wait() -> None:
+    looks = {"a": ([BUSY] * 5 + [WAITING] * 5) * 2}
+    tables = tables_of(record_of(stacks_of(looks), [clock_of(100, "a", [0, 50, 100])]))
+    cpu = {one.function: one.cpu_s for one in tables.by_frame}
+    assert cpu == pytest.approx({"spin": 0.1, "get": 0.0})
+
+
+def test_more_cpu_time_than_running_frames_hold_goes_to_the_others() -> None:
+    looks = {"a": [BUSY] * 5 + [WAITING] * 5}
+    tables = tables_of(record_of(stacks_of(looks), [clock_of(100, "a", [0, 80])]))
+    cpu = {one.function: one.cpu_s for one in tables.by_frame}
+    assert cpu == pytest.approx({"spin": 0.05, "get": 0.03})
+
+
+def test_without_clocks_cpu_time_is_unknown_not_zero() -> None:
+    tables = tables_of(record_of(stacks_of({"a": [BUSY] * 4})))
+    assert math.isnan(tables.by_frame[0].cpu_s)
+    assert hot_frames(tables)[0].cpu_s is None
+
+
+def test_a_blind_stretch_counts_for_nothing() -> None:
+    blind = (BEGIN_NS + 10 * ROUND_NS, BEGIN_NS + 30 * ROUND_NS)
+    stacks = stacks_of({"a": [BUSY] * 40}, blind=[blind])
+    assert tables_of(record_of(stacks)).by_frame[0].exclusive_s == pytest.approx(0.2)
+
+
+def test_a_sleeping_helper_is_told_by_its_caller() -> None:
+    looks = {"t": ["copy:1>nap:2"] * 6 + ["compute:1>nap:2"] * 4}
+    stacks = stacks_of(looks, source={"nap": "time.sleep(left)"})
+    rows = tables_of(record_of(stacks)).by_frame
+    assert [(one.function, one.caller) for one in rows] == [
+        ("nap", "copy (copy.py:1)"),
+        ("nap", "compute (compute.py:1)"),
+    ]
+
+
+def test_hot_frames_put_lines_of_a_function_together_and_leave_out_waits() -> None:
+    looks = {
+        "worker": ["step:1>push:7"] * 10 + ["step:1>push:8"] * 20 + [WAITING] * 30,
+        "driver": ["main:1>nap:2"] * 60,
+    }
+    stacks = stacks_of(looks, source={"nap": "time.sleep(60)"})
+    clocks = [clock_of(100, "worker", [0] * 7), clock_of(101, "driver", [0] * 7)]
+    found = hot_frames(tables_of(record_of(stacks, clocks, workers=[100])))
+    assert [(one.function, one.line, one.samples) for one in found] == [("push", 8, 30)]
+
+
+def test_threads_are_ranked_by_their_clocks() -> None:
+    clocks = [
+        clock_of(1, "idle", [0, 0.2], role="drafter"),
+        clock_of(2, "busy", [0, 90]),
+        clock_of(3, "loader", [0, 50], is_process=True),
+    ]
+    found = thread_results(record_of(None, clocks))
+    assert [one.name for one in found] == ["busy", "process loader", "idle"]
+    assert [one.cpu_pct for one in found] == pytest.approx([90.0, 50.0, 0.2])
+    assert found[2].role == "drafter"
+
+
+def test_what_stands_out_is_said() -> None:
+    looks = {"spin-0": [BUSY] * 100, "t": ["train:1>write:3"] * 100}
+    stacks = stacks_of(looks, source={"write": "os.fsync(file.fileno())"})
+    waited = [130.0 * at for at in range(11)]
+    clocks = [
+        clock_of(100, "spin-0", [100 * one for one in range(11)], core_wait_ms=[0.0] * 11),
+        clock_of(101, "t", [0.0] * 11, role="trainer", core_wait_ms=waited),
+    ]
+    plain = record_of(stacks, clocks, workers=[101])
+    record = CpuRecord(
+        start_ns=plain.start_ns,
+        end_ns=plain.end_ns,
+        stacks=stacks,
+        clocks=plain.clocks,
+        pauses=CollectorPauses(
+            start_ns=[BEGIN_NS], end_ns=[BEGIN_NS + 250_000_000], generation=[2], native_id=[101]
+        ),
+        interpreter=Interpreter(
+            free_threaded_build=False,
+            gil_enabled=True,
+            switch_interval_ms=5.0,
+            wakes=100,
+            wake_late_ms=(9.0, 20.0, 40.0),
+            wake_core_ms=1.0,
+        ),
+        workers=[101],
+    )
+    said = "\n".join(summarize_cpu(record, [], [], (0, 1), "/app").sentences)
+    assert "GIL contention: a thread that wakes runs Python 9.0 ms late" in said
+    assert "most CPU: spin (spin.py:5) in spin-0" in said
+    assert "the garbage collector took 25.0 % of the time" in said
+    assert "longest 250 ms, in t" in said
+    assert "trainer spent 100.0 % of its time in write (write.py:3): os.fsync" in said
+    assert "too few cores: 2 threads wanted 2.3" in said
+
+
+def test_nothing_is_said_where_nothing_stands_out() -> None:
+    record = record_of(stacks_of({"a": [WAITING] * 10}), [clock_of(100, "a", [0.0, 1.0])])
+    assert summarize_cpu(record, [], [], (0, 1)).sentences == []
+
+
+@pytest.mark.parametrize(
+    ("function", "file", "text", "kind"),
+    [
+        ("Condition.wait", "/usr/lib/python3.11/threading.py", "waiter.acquire()", FrameKind.WAIT),
+        ("get", "/usr/lib/python3.10/queue.py", "", FrameKind.WAIT),
+        ("get", "/app/queue.py", "return self.items[0]", FrameKind.RUN),
+        ("nap", "/app/a.py", "time.sleep(0.1)", FrameKind.SLEEP),
+        ("f", "/app/a.py", "with self._lock:", FrameKind.WAIT),
+        ("f", "/app/a.py", "done.wait(3)", FrameKind.WAIT),
+        ("<lambda>", "<string>", "", FrameKind.RUN),
+    ],
+)
+def test_kinds_of_frames(function: str, file: str, text: str, kind: FrameKind) -> None:
+    assert frame_kind(function, file, text) == kind
+
+
+@pytest.mark.parametrize(
+    ("file", "short"),
+    [
+        ("/app/src/a.py", "src/a.py"),
+        ("/app2/a.py", "/app2/a.py"),
+        ("/app/.venv/lib/python3.11/site-packages/torch/nn.py", "torch/nn.py"),
+        ("/usr/lib/python3.13t/threading.py", "threading.py"),
+        ("<frozen importlib._bootstrap>", "<frozen importlib._bootstrap>"),
+    ],
+)
+def test_paths_are_short(file: str, short: str) -> None:
+    assert short_path(file, "/app") == short
+
+
+def test_cpu_time_of_runs_matches_a_slow_oracle() -> None:
+    choose = np.random.default_rng(5)
+    for _ in range(30):
+        pattern = [BUSY if one else WAITING for one in choose.integers(0, 2, 40)]
+        used = np.concatenate(([0.0], np.cumsum(choose.uniform(0, 100, 4))))
+        stacks = stacks_of({"a": pattern})
+        tables = tables_of(record_of(stacks, [clock_of(100, "a", used.tolist())]))
+        cpu = {one.function: one.cpu_s for one in tables.by_frame}
+        spin = 0.0
+        for at in range(4):
+            runs = sum(one == BUSY for one in pattern[10 * at : 10 * at + 10]) / 100
+            spin += min(runs, (used[at + 1] - used[at]) / 1e3)
+        assert cpu.get("spin", 0.0) == pytest.approx(spin, abs=1e-6)
+        assert sum(cpu.values()) == pytest.approx(used[-1] / 1e3, abs=1e-6)
