@@ -87,11 +87,14 @@ def anchor_of(baseline: Baseline) -> Anchor:
     )
 
 
-def look_level(done: int, most: int) -> float:
-    """Return the one-sided level of the look after ``done`` of at most ``most`` sessions."""
+def look_level(done: int, most: int, share: float = 1.0) -> float:
+    """Return the one-sided level of the look after ``done`` of at most ``most`` sessions.
+
+    ``share`` is the part of the error that this estimator may spend, where two are looked at.
+    """
     if done >= most:
-        return 1 - LAST_LOOK_ALPHA
-    return 1 - EARLIER_LOOKS_ALPHA / (most - 1)
+        return 1 - share * LAST_LOOK_ALPHA
+    return 1 - share * EARLIER_LOOKS_ALPHA / (most - 1)
 
 
 def half_width(
@@ -119,12 +122,20 @@ def set_aside(anchor: Anchor, new: Sequence[float]) -> int | None:
     return slowest if slow_excess(new, slowest, anchor.spread) > 1 else None
 
 
-def look(anchor: Anchor, new: Sequence[float], delta: float, *, most: int, lost: int = 0) -> Look:
+def look(
+    anchor: Anchor,
+    new: Sequence[float],
+    delta: float,
+    *,
+    most: int,
+    lost: int = 0,
+    share: float = 1.0,
+) -> Look:
     """Judge ``new`` (x of the sessions so far, at least one) against ``anchor``.
 
     ``delta`` is δ = −ln(1 − tolerance); ``most`` how many sessions may be measured in all. ``lost``
     further sessions were measured and cannot count (never steady); at most one of all may be left
-    out, so with one lost none is set aside.
+    out, so with one lost none is set aside. ``share`` is as in ``look_level``.
     """
     aside = set_aside(anchor, new) if lost == 0 else None
     counted = tuple(index for index in range(len(new)) if index != aside)
@@ -132,7 +143,7 @@ def look(anchor: Anchor, new: Sequence[float], delta: float, *, most: int, lost:
     spread = pooled_or_larger(anchor.spread, about_mean(x))
     d = float(np.mean(x)) - anchor.mean
     last = len(new) + lost >= most
-    h = half_width(anchor, spread, len(x), look_level(len(new) + lost, most))
+    h = half_width(anchor, spread, len(x), look_level(len(new) + lost, most, share))
     bound = session_bound(anchor, spread)
     least = 2 if lost or aside is not None else 1
     outcome = Outcome.INCONCLUSIVE
@@ -141,7 +152,7 @@ def look(anchor: Anchor, new: Sequence[float], delta: float, *, most: int, lost:
     elif len(x) >= 2 and d > delta and d > h and min(x) - anchor.mean > bound:
         outcome = Outcome.REGRESSED
     few = outcome is Outcome.REGRESSED and len(x) < CONFIRMING_SESSIONS
-    wide = half_width(anchor, spread, max(2, len(x)), 1 - LAST_LOOK_ALPHA)
+    wide = half_width(anchor, spread, max(2, len(x)), 1 - share * LAST_LOOK_ALPHA)
     return Look(
         outcome=outcome,
         settled=last or not (few or outcome is Outcome.INCONCLUSIVE),

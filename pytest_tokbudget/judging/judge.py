@@ -18,6 +18,7 @@ from pytest_tokbudget.records.run import RunRecord
 from pytest_tokbudget.records.verdict import Outcome, SessionFigure, Verdict
 
 from .admission import admit, admit_baseline
+from .canaries import Witness
 from .comparable import software_changed, workload_changed
 from .floor import judge_floor
 from .ruling import Ruling, combined
@@ -199,10 +200,16 @@ def _throughput(case: _Case, baseline: Baseline) -> Ruling:
     assert tolerance is not None
     delta = -log1p(-tolerance)
     anchor = anchor_of(baseline)
-    seen = look(anchor, case.x, delta, most=case.max_sessions, lost=case.lost)
+    witness = Witness(baseline, [case.runs[index] for index in case.steady])
+    part = 0.5 if witness.normalizes else 1.0
+    seen = look(anchor, case.x, delta, most=case.max_sessions, lost=case.lost, share=part)
     case.seen = seen
     if seen.set_aside is not None:
         index = case.steady[seen.set_aside]
         tok_s = case.runs[index].timing.tok_s
         case.reasons[index] = f"{rate(tok_s)}, slower than the others beyond chance: a slow host?"
-    return rule_on(anchor, seen, tolerance=tolerance, delta=delta, lost=case.lost)
+    second = witness.second_look(seen, delta, case.max_sessions, case.lost)
+    if second is not None:
+        return witness.ruling(second, tolerance)
+    ruling = rule_on(anchor, seen, tolerance=tolerance, delta=delta, lost=case.lost)
+    return witness.guard(ruling, seen, delta)

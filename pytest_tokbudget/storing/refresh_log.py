@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..analysis.canaries import medians_ms
 from ..analysis.spread import slowness
 from ..analysis.stats import change_interval
 from ..records.baseline import Baseline, RefreshEntry, StoredSession
@@ -48,7 +49,26 @@ def stored_session(run: RunRecord, job: str) -> StoredSession:
         host_hash=run.machine.host_hash,
         unix_s=(timing.end_ns + run.unix_offset_ns) // 1_000_000_000,
         software=run.machine.software,
+        canaries_ms={key: float(f"{ms:.4g}") for key, ms in medians_ms(run.canaries).items()},
+        usable_cores=run.machine.usable_cores,
+        **_conditions(run),
     )
+
+
+def _conditions(run: RunRecord) -> dict[str, float | None]:
+    """What of a session's conditions a later one is held against."""
+    if run.conditions is None:
+        return {}
+    watch = run.conditions.watch
+    capped = [
+        device.reasons.get("software power cap", 0.0)
+        for device in (watch.devices if watch else [])
+        if device.throttled_share is not None
+    ]
+    return {
+        "core_wait_share": run.conditions.core_wait_share,
+        "power_capped_share": max(capped, default=None),
+    }
 
 
 def log_entry(
