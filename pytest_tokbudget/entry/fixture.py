@@ -18,6 +18,7 @@ from .identity import workload_of_item
 from .settings import Settings
 
 if TYPE_CHECKING:
+    from ..evidence.conditions import ConditionsReader
     from ..measuring.measurement import Measured, Measurement
     from ..measuring.recorder import Recorder
 
@@ -70,13 +71,17 @@ class Tokbudget:
             )
         demand = self._begin(demands)
         pacer = wiring.pacer(self._context.blocks)
-        return self._finish(demand, wiring.measure_steps(step, self.recorder, demand.budget, pacer))
+        with wiring.conditions() as conditions:
+            measurement = wiring.measure_steps(step, self.recorder, demand.budget, pacer)
+            return self._finish(demand, measurement, conditions)
 
     def watch(self, pipeline: object = None, **demands: Any) -> Measured:
         """Measure a pipeline that runs itself and marks its steps through ``recorder``."""
         demand = self._begin(demands)
         pacer = wiring.pacer(self._context.blocks)
-        return self._finish(demand, wiring.watch(pipeline, self.recorder, demand.budget, pacer))
+        with wiring.conditions() as conditions:
+            measurement = wiring.watch(pipeline, self.recorder, demand.budget, pacer)
+            return self._finish(demand, measurement, conditions)
 
     def _begin(self, demands: Mapping[str, Any]) -> Demand:
         nodeid = self._context.item.nodeid
@@ -95,15 +100,23 @@ class Tokbudget:
         self._used = True
         return demand
 
-    def _finish(self, demand: Demand, measurement: Measurement) -> Measured:
+    def _finish(
+        self, demand: Demand, measurement: Measurement, conditions: ConditionsReader
+    ) -> Measured:
         """Turn the measurement into the session's run record and hand it over."""
         context = self._context
+        offset_ns = time.time_ns() - time.monotonic_ns()
+        timing = measurement.timing
+        seen = conditions.stop(
+            (timing.start_ns + offset_ns, timing.end_ns + offset_ns),
+            [one.native_id for one in measurement.marks if one.counts],
+        )
         machine = wiring.machine(context.settings)
         run = RunRecord(
             workload=workload_of_item(context.item, demand, context.settings.rootdir),
             budget=demand.budget,
             machine=machine,
-            unix_offset_ns=time.time_ns() - time.monotonic_ns(),
+            unix_offset_ns=offset_ns,
             pid=os.getpid(),
             devices=measurement.devices,
             warmup=measurement.warmup,
@@ -113,6 +126,7 @@ class Tokbudget:
             queues=measurement.queues,
             gauges=measurement.gauges,
             canaries=measurement.canaries,
+            conditions=seen,
             unavailable=measurement.unavailable,
         )
         context.deliver(run)

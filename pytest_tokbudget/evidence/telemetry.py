@@ -67,8 +67,11 @@ class Telemetry:
             return Unavailable(f"the machine cannot be watched: {error}")
         return None
 
-    def stop(self) -> MachineWatch | Unavailable:
-        """End the sampler and summarize; ``Unavailable`` when it died or saw nothing."""
+    def stop(self, within_unix_ns: tuple[int, int] | None = None) -> MachineWatch | Unavailable:
+        """End the sampler and summarize; ``Unavailable`` when it died or saw nothing.
+
+        With ``within_unix_ns`` only the samples taken between these two moments count.
+        """
         if self._process is None or self._folder is None:
             return Unavailable("the machine was not watched")
         try:
@@ -85,7 +88,16 @@ class Telemetry:
             return Unavailable(
                 f"the process that watches the machine died: {last or 'it said nothing'}"
             )
-        return summarize([json.loads(one) for one in lines], self._devices, self._unavailable)
+        samples = [json.loads(one) for one in lines]
+        if within_unix_ns is not None:
+            start_ns, end_ns = within_unix_ns
+            samples = [one for one in samples if start_ns <= one["unix_ns"] <= end_ns]
+            if not samples:
+                return Unavailable(
+                    f"the timing pass was over within {self._interval_ms:.0f} ms, the time between "
+                    "two looks at the machine"
+                )
+        return summarize(samples, self._devices, self._unavailable)
 
     @property
     def _path(self) -> Path:

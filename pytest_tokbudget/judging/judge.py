@@ -20,6 +20,7 @@ from pytest_tokbudget.records.verdict import Outcome, SessionFigure, Verdict
 from .admission import admit, admit_baseline
 from .canaries import Witness
 from .comparable import software_changed, workload_changed
+from .fitness import excused, unfit
 from .floor import judge_floor
 from .ruling import Ruling, combined
 from .throughput import rule_on
@@ -152,6 +153,10 @@ def _rulings(case: _Case, baseline: Baseline | Unavailable | None) -> list[Rulin
         rulings.append(_throughput(case, case.baseline))
     elif case.budget.tolerance is not None:
         rulings.append(_no_baseline(baseline))
+    machine = unfit(case.runs, case.baseline)
+    compared = case.baseline is not None or case.budget.tolerance is None
+    if machine is not None and compared:
+        rulings.append(machine)
     if case.budget.floor_tok_s is not None:
         left_out = len(case.reasons)
         rulings.append(
@@ -212,4 +217,5 @@ def _throughput(case: _Case, baseline: Baseline) -> Ruling:
     if second is not None:
         return witness.ruling(second, tolerance)
     ruling = rule_on(anchor, seen, tolerance=tolerance, delta=delta, lost=case.lost)
-    return witness.guard(ruling, seen, delta)
+    counted = [case.runs[case.steady[index]] for index in seen.counted]
+    return excused(witness.guard(ruling, seen, delta), counted, baseline, seen.d)

@@ -11,9 +11,9 @@ class StoredSession(Record, frozen=True, kw_only=True):
     """One accepted session. ``job`` tells invocations apart; ``unix_s`` is when it was measured.
 
     ``canaries_ms`` are median milliseconds by canary (``analysis.canaries.medians_ms``).
-    ``usable_cores`` and ``core_wait_share`` are those of ``Conditions``; ``power_capped_share`` is
-    the largest share of samples in which one of the GPUs was held back by its power limit. ``None``
-    where it was not read.
+    ``usable_cores``, ``core_wait_share`` and ``steal_share`` are those of ``Conditions``;
+    ``power_capped_share`` is the largest share of samples in which one of the GPUs was held back by
+    its power limit. ``None`` where it was not read.
     """
 
     tok_s: float
@@ -29,6 +29,7 @@ class StoredSession(Record, frozen=True, kw_only=True):
     canaries_ms: dict[str, float] = {}
     usable_cores: int | None = None
     core_wait_share: float | None = None
+    steal_share: float | None = None
     power_capped_share: float | None = None
 
 

@@ -14,9 +14,8 @@ class Conditions(Record, frozen=True, kw_only=True):
     that time in which the measured thread was ready to run and had no core, ``steal_share`` the
     part of all cores' time that the hypervisor gave to others, ``others_busy_share`` the part of
     all cores' time used by processes that are not this one or its children; each 0 … 1. ``load`` is
-    the 1-minute average at the end. ``foreign`` are processes on the visible GPUs that are not the
-    workload's, ``of_controller`` those among them that started this session. ``watch`` covers the
-    timing pass alone.
+    the 1-minute average at the end. ``watch`` covers the timing pass alone; ``of_controller`` are
+    those of its foreign processes that started this session.
     """
 
     tracers: list[str] = []
@@ -27,7 +26,6 @@ class Conditions(Record, frozen=True, kw_only=True):
     others_busy_share: float | None = None
     load: float | None = None
     usable_cores: int
-    foreign: list[str] = []
     of_controller: list[str] = []
     watch: MachineWatch | None = None
     unavailable: dict[str, str] = {}

@@ -66,9 +66,14 @@ def _conditions(run: RunRecord) -> dict[str, float | None]:
         if device.throttled_share is not None
     ]
     return {
-        "core_wait_share": run.conditions.core_wait_share,
+        "core_wait_share": _short(run.conditions.core_wait_share),
+        "steal_share": _short(run.conditions.steal_share),
         "power_capped_share": max(capped, default=None),
     }
+
+
+def _short(share: float | None) -> float | None:
+    return None if share is None else round(share, 4)
 
 
 def log_entry(

@@ -40,3 +40,14 @@ def test_a_device_that_vanished_is_unavailable_with_the_reason() -> None:
 
 def test_stopping_what_was_not_started_is_unavailable() -> None:
     assert isinstance(Telemetry(NoDriver()).stop(), Unavailable)
+
+
+def test_only_samples_of_the_pass_count() -> None:
+    telemetry = Telemetry(NoDriver(), interval_ms=20)
+    assert telemetry.start() is None
+    found = telemetry.stop((0, 1))
+    assert isinstance(found, Unavailable)
+    assert "20 ms" in found.reason
+    again = Telemetry(NoDriver(), interval_ms=20)
+    assert again.start() is None
+    assert isinstance(again.stop((0, 2**63)), MachineWatch)

@@ -17,6 +17,7 @@ from ..settings import Settings
 
 __all__ = [
     "CollectedTest",
+    "conditions",
     "machine",
     "measure_steps",
     "measured",
@@ -28,6 +29,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from ...evidence.conditions import ConditionsReader
     from ...measuring.measurement import Measured, Measurement
     from ...measuring.recorder import Recorder
     from ...ports import Pacer
@@ -80,6 +82,13 @@ def measured(measurement: Measurement) -> Measured:
     from ...measuring.measurement import Measured
 
     return Measured(measurement)
+
+
+def conditions() -> ConditionsReader:
+    """What reads the conditions of a session."""
+    from ...evidence.conditions import ConditionsReader
+
+    return ConditionsReader()
 
 
 def machine(settings: Settings) -> MachineRecord:

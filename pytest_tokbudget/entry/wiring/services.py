@@ -16,6 +16,7 @@ from ...analysis.results import failed_result, test_result
 from ...errors import RefreshRefusedError
 from ...evidence.machine import read_machine
 from ...judging import judge
+from ...judging.fitness import unfit
 from ...launching.launcher import ProcessLauncher
 from ...launching.progress import ProgressSnapshot, phase_name
 from ...records.base import Unavailable
@@ -155,6 +156,9 @@ class Services:
 
     def propose(self, runs: Sequence[RunRecord], reason: str, wanted: int) -> Proposal:
         """What a refresh from ``runs`` would store. Raises RefreshRefusedError."""
+        flawed = unfit(runs, None)
+        if flawed is not None:
+            raise RefreshRefusedError(f"this machine is unfit: {' '.join(flawed.sentences)}")
         old = self.load(runs[0])
         return propose_anchor(
             runs,
