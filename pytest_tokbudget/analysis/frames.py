@@ -8,17 +8,14 @@ sleeps on behalf of many says nothing.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..records.cpu import CpuRecord, SampledStacks, ThreadClock
 from .frame_kinds import FrameKind, frame_kind, is_plumbing, root_frame, short_path
-from .sample_weights import Floats, Weights, run_weights
-
-Pair = tuple[int, int]
-"""(stack, thread)"""
+from .sample_weights import Floats, Ints, Weights, run_weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,14 +104,14 @@ class _Tables:
 
     def build(self) -> StackTables:
         stacks = self._stacks
-        files = [tuple({self._files[frame] for frame in one}) for one in stacks.stacks]
-        leaf_files = [self._files[one[-1]] for one in stacks.stacks]
+        thread = self._pairs[:, 1]
+        files = [{self._files[frame] for frame in one} for one in stacks.stacks]
         return StackTables(
             by_frame=self._by_frame(),
-            by_file=self._groups(lambda pair: files[pair[0]], lambda pair: leaf_files[pair[0]]),
-            by_thread=self._groups(lambda pair: (self._names[pair[1]],)),
-            by_root=self._groups(lambda pair: (self._roots[pair[0]],)),
-            by_role=self._groups(lambda pair: filter(None, (self._roles[pair[1]],))),
+            by_file=self._by_file(files),
+            by_thread=self._groups(self._names, thread),
+            by_root=self._groups(self._roots, self._pairs[:, 0]),
+            by_role=[one for one in self._groups(self._roles, thread) if one.name],
             samples=stacks.samples,
             rate_hz=stacks.rate_hz,
             seconds=stacks.seconds,
@@ -122,7 +119,7 @@ class _Tables:
 
     # -- sums -------------------------------------------------------------------------------------
 
-    def _summed(self, weights: Weights) -> tuple[list[Pair], Weights]:
+    def _summed(self, weights: Weights) -> tuple[Ints, Weights]:
         """Distinct (stack, thread) and their summed weights: far fewer than runs."""
         width = len(self._stacks.threads)
         runs = np.array(self._stacks.run_stack, np.int64) * width
@@ -131,13 +128,17 @@ class _Tables:
         )
         wall: Floats = np.bincount(where, weights.wall_s, len(key)).astype(np.float64)
         cpu: Floats = np.bincount(where, weights.cpu_s, len(key)).astype(np.float64)
-        return [divmod(one, width) for one in key.tolist()], Weights(wall, cpu)
+        return np.stack(np.divmod(key, width), axis=1), Weights(wall, cpu)
 
     def _by_frame(self) -> list[FrameRow]:
+        keys = [self._key(stack) for stack in range(len(self._stacks.stacks))]
         rows: dict[tuple[int, int], _Sum] = defaultdict(_Sum)
-        for (stack, thread), wall, cpu in _zipped(self._pairs, self._sums):
-            rows[self._key(stack)].add(thread, wall, cpu)
-        inclusive = self._inclusive(self._pairs, self._sums.wall_s)
+        stack, thread = self._pairs.T.tolist()
+        for at, (wall, cpu) in enumerate(
+            zip(self._sums.wall_s.tolist(), self._sums.cpu_s.tolist())
+        ):
+            rows[keys[stack[at]]].add(thread[at], wall, cpu)
+        inclusive = self._inclusive()
         total = sum(one.wall for one in rows.values()) or 1.0
         found = [self._frame_row(key, row, total, inclusive) for key, row in rows.items()]
         return sorted(found, key=lambda one: -one.exclusive_s)
@@ -176,32 +177,46 @@ class _Tables:
             leaf -= 1
         return frames[-1], frames[leaf if leaf < len(frames) - 1 else max(leaf - 1, 0)]
 
-    def _inclusive(self, pairs: list[Pair], wall: Floats) -> Floats:
-        of_stack = np.bincount([stack for stack, _ in pairs], wall, len(self._stacks.stacks))
-        distinct = [sorted(set(one)) for one in self._stacks.stacks]
+    def _inclusive(self) -> Floats:
+        stacks = self._stacks.stacks
+        of_stack = np.bincount(self._pairs[:, 0], self._sums.wall_s, len(stacks))
+        distinct = [sorted(set(one)) for one in stacks]
         flat = np.concatenate([np.array(one, np.int64) for one in distinct])
         each = np.repeat(of_stack, [len(one) for one in distinct])
         sums: Floats = np.bincount(flat, each, len(self._stacks.frames)).astype(np.float64)
         return sums
 
-    def _groups(
-        self,
-        names: Callable[[Pair], Iterable[str]],
-        exclusive: Callable[[Pair], str] | None = None,
-    ) -> list[GroupRow]:
-        """Sum by ``names(pair)``; without ``exclusive`` all of it is exclusive."""
-        sums: dict[str, list[float]] = defaultdict(lambda: [0.0] * 4)
-        for pair, wall, cpu in _zipped(self._pairs, self._sums):
-            for name in names(pair):
-                row = sums[name]
-                row[1] += wall
-                if exclusive is None or exclusive(pair) == name:
-                    row[0] += wall
-                    row[2] += cpu
-                    row[3] += wall if self._waits[pair[0]] else 0.0
+    def _by_file(self, files: list[set[str]]) -> list[GroupRow]:
+        leaf = [self._files[one[-1]] for one in self._stacks.stacks]
+        rows = {one.name: one for one in self._groups(leaf, self._pairs[:, 0])}
+        of_stack = np.bincount(self._pairs[:, 0], self._sums.wall_s, len(files)).tolist()
+        inclusive: dict[str, float] = defaultdict(float)
+        for names, wall in zip(files, of_stack):
+            for name in names:
+                inclusive[name] += wall
+        nothing = GroupRow("", 0, 0.0, 0.0, 0.0, 0.0)
+        found = [
+            replace(rows.get(name, nothing), name=name, inclusive_s=wall)
+            for name, wall in inclusive.items()
+        ]
+        return sorted(found, key=lambda one: (-one.exclusive_s, -one.inclusive_s))
+
+    def _groups(self, names: list[str], member: Ints) -> list[GroupRow]:
+        """Sum by the name of each pair's ``member`` (an index into ``names``)."""
+        code = {name: at for at, name in enumerate(dict.fromkeys(names))}
+        of_pair = np.array([code[one] for one in names], np.int64)[member]
+        waiting = np.where(self._waits[self._pairs[:, 0]], self._sums.wall_s, 0.0)
+        wall, cpu, waited = (
+            np.bincount(of_pair, values, len(code)).tolist()
+            for values in (self._sums.wall_s, self._sums.cpu_s, waiting)
+        )
         rate = self._stacks.rate_hz
-        rows = [GroupRow(name, round(row[0] * rate), *row) for name, row in sums.items()]
-        return sorted(rows, key=lambda one: (-one.exclusive_s, -one.inclusive_s))
+        rows = [
+            GroupRow(name, round(wall[at] * rate), wall[at], wall[at], cpu[at], waited[at])
+            for name, at in code.items()
+            if wall[at] > 0
+        ]
+        return sorted(rows, key=lambda one: -one.exclusive_s)
 
     def _root(self, stack: list[int]) -> str:
         function, file, _ = root_frame([self._stacks.frames[one] for one in stack])
@@ -224,7 +239,3 @@ class _Sum:
         self.wall += wall
         self.cpu += cpu
         self.threads[thread] += wall
-
-
-def _zipped(pairs: list[Pair], weights: Weights) -> Iterable[tuple[Pair, float, float]]:
-    return zip(pairs, weights.wall_s.tolist(), weights.cpu_s.tolist())

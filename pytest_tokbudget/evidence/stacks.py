@@ -23,9 +23,9 @@ from .pyspy import PySpy, SpyResult, find_pyspy
 TRIAL_HZ = 20.0
 TRIAL_S = 0.6
 ATTACHES_WITHIN_S = 5.0
-RATES_HZ = (10.0, 100.0)
-CPU_SHARE = 0.15
-"""What the sampler may use of one core: a program on few cores pays for it."""
+RATES_HZ = (5.0, 100.0)
+CPU_SHARE = 0.10
+"""What the sampler may use of one core: 5 % of two, for a program that keeps both busy."""
 
 
 class StackSampler:
