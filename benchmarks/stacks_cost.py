@@ -100,7 +100,8 @@ def main() -> int:
         error = stdev(slower) / len(slower) ** 0.5 if len(slower) > 1 else float("inf")
         print(
             f"{name}: {median(slower):+.1f} % slower (median of {len(slower)} pairs; mean "
-            f"{mean(slower):+.1f} ± {error:.1f} standard error), stacks at {mean(found['rates_hz']):.0f} Hz"
+            f"{mean(slower):+.1f} ± {error:.1f} standard error), "
+            f"stacks at {mean(found['rates_hz']):.0f} Hz"
         )
         worst = max(worst, median(slower))
     return int(worst > LIMIT_PCT)

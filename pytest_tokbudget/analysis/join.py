@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from ..records.base import Unavailable
 from .causes import Cause, HostLabels
-from .gap_classes import agreed, step_positions
+from .gap_classes import agreed
+from .late_pieces import LatePieces, late_classes
 from .ledger import DeviceLedger, build_ledger
 from .replay_program import Frame, LabelKind, QueueOps
 from .timeline import BoolArray, IntArray, Timeline
@@ -56,16 +57,6 @@ class HostLateSplit:
     labels: HostLabels
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    """The host-late pieces of one class: one device, one owner, one position in the step."""
-
-    device: int
-    owner: int
-    start_ns: IntArray
-    end_ns: IntArray
-
-
 def split_host_late(
     timeline: Timeline,
     sampled: TraceSamples | None,
@@ -84,7 +75,7 @@ def split_host_late(
     labels = [standing]
     for device in ledger.devices:
         rows += _collected(device, timeline)
-        for piece in _classes(timeline, device):
+        for piece in late_classes(timeline, device):
             row, label = _explain(timeline, piece, sampled, queues)
             rows += row
             labels += label
@@ -118,43 +109,8 @@ def _collected(device: DeviceLedger, timeline: Timeline) -> list[HostLateRow]:
     return found
 
 
-def _classes(timeline: Timeline, device: DeviceLedger) -> list[_Piece]:
-    """Unattributed host-late pieces by the position of the launch that ended their gap."""
-    segments, gaps = device.segments, device.gaps
-    late = np.flatnonzero(segments.cause == Cause.HOST_UNATTRIBUTED)
-    if not len(late):
-        return []
-    gap = segments.gap[late]
-    position = _positions(timeline)[np.maximum(gaps.call[gap], 0)]
-    position = np.where(gaps.call[gap] >= 0, position, -1)
-    keys = np.stack((gaps.owner[gap].astype(np.int64), gaps.thread[gap].astype(np.int64), position))
-    _, which = np.unique(keys, axis=1, return_inverse=True)
-    which = which.reshape(-1)
-    found = []
-    for one in range(int(which.max()) + 1):
-        mine = late[which == one]
-        owner = int(gaps.owner[segments.gap[mine[0]]])
-        start, end = segments.start_ns[mine], segments.end_ns[mine]
-        found.append(_Piece(device.device, owner, start, end))
-    return found
-
-
-def _positions(timeline: Timeline) -> IntArray:
-    """Position of each host call in its thread's step; −1 where its steps do not repeat."""
-    calls, window = timeline.host_calls, timeline.window
-    found: IntArray = np.full(len(calls), -1, np.int64)
-    inside = (calls.start_ns >= window.start_ns) & (calls.start_ns < window.end_ns)
-    for thread in np.unique(calls.thread[inside]):
-        mine = np.flatnonzero(inside & (calls.thread == thread))
-        mine = mine[np.argsort(calls.start_ns[mine], kind="stable")]
-        position = step_positions(calls.start_ns[mine], calls.kind[mine], window)
-        if position is not None:
-            found[mine] = position
-    return found
-
-
 def _explain(
-    timeline: Timeline, piece: _Piece, sampled: TraceSamples | None, queues: QueueOps | None
+    timeline: Timeline, piece: LatePieces, sampled: TraceSamples | None, queues: QueueOps | None
 ) -> tuple[list[HostLateRow], list[HostLabels]]:
     ms = int((piece.end_ns - piece.start_ns).sum()) / 1e6 / timeline.window.steps
     unknown = HostLateRow(piece.device, piece.owner, Cause.HOST_UNATTRIBUTED, None, ms, 0, 0)
@@ -199,7 +155,7 @@ def _cause(kind: LabelKind, on_cpu: npt.NDArray[np.float64]) -> Cause:
     return Cause.INTERPRETER_WAIT if starved else Cause.PYTHON
 
 
-def _inside(sampled: TraceSamples, piece: _Piece, of_threads: BoolArray) -> IntArray:
+def _inside(sampled: TraceSamples, piece: LatePieces, of_threads: BoolArray) -> IntArray:
     """Indices of samples of some threads that fall into the pieces."""
     order = np.argsort(piece.start_ns, kind="stable")
     start, end = piece.start_ns[order], piece.end_ns[order]
@@ -211,7 +167,7 @@ def _inside(sampled: TraceSamples, piece: _Piece, of_threads: BoolArray) -> IntA
 
 
 def _followed(
-    row: HostLateRow, piece: _Piece, sampled: TraceSamples, queues: QueueOps
+    row: HostLateRow, piece: LatePieces, sampled: TraceSamples, queues: QueueOps
 ) -> HostLateRow:
     """Name the queue whose ``get`` covers most of the pieces, and what its producers did."""
     covered: dict[int, int] = defaultdict(int)
