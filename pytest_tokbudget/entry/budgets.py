@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
 
-from ..analysis.quantities import parse_rate, parse_share
+from ..analysis.figures_by_name import unit_of
+from ..analysis.quantities import parse_figure, parse_rate, parse_share
 from ..errors import UsageError
 from ..records.budget import Budget
 from .settings import DEFAULT_SESSIONS, Settings, parse_count, parse_sessions
@@ -21,6 +23,7 @@ KEYWORDS = (
     "tokens",
     "tolerance",
     "floor",
+    "ceilings",
     "workload",
     "token_kind",
     "sessions",
@@ -57,9 +60,11 @@ def resolve(settings: Settings, given: Mapping[str, Any], origin: str) -> Demand
     values = dict(given)
     tolerance = _tolerance(values, settings, origin)
     floor = _floor(values, origin)
-    if tolerance is None and floor is None:
+    ceilings = _ceilings(values.get("ceilings"), origin)
+    if tolerance is None and floor is None and not ceilings:
         raise UsageError(
-            f'{origin}: tolerance=None judges nothing without a floor; give floor="14.5K tok/s"'
+            f"{origin}: tolerance=None judges nothing without a floor or ceilings; give "
+            'floor="14.5K tok/s"'
         )
     kind = values.get("token_kind", "real")
     if kind not in TOKEN_KINDS:
@@ -73,6 +78,7 @@ def resolve(settings: Settings, given: Mapping[str, Any], origin: str) -> Demand
         token_kind=kind,
         constant_tokens=None if tokens is None else parse_count(tokens, f"{origin}: tokens"),
         sessions=_sessions(values, settings, origin),
+        ceilings=ceilings,
     )
     return Demand(budget, _workload(values, origin))
 
@@ -88,6 +94,22 @@ def _tolerance(values: Mapping[str, Any], settings: Settings, origin: str) -> fl
 def _floor(values: Mapping[str, Any], origin: str) -> float | None:
     floor = values.get("floor")
     return None if floor is None else _named(parse_rate, floor, f"{origin}: floor")
+
+
+def _ceilings(given: object, origin: str) -> dict[str, float]:
+    """``ceilings={"step_ms.p95": "40 ms"}``: figures of run.json, each in its own unit."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise UsageError(f'{origin}: ceilings={given!r} is not a dict like {{"idle_pct": "10%"}}')
+    try:
+        units = {str(name): unit_of(str(name)) for name in given}
+    except UsageError as error:
+        raise UsageError(f"{origin}: ceilings: {error}") from None
+    return {
+        name: _named(partial(parse_figure, unit=unit), given[name], f"{origin}: {name}")
+        for name, unit in units.items()
+    }
 
 
 def _named(parse: Any, value: object, origin: str) -> float:

@@ -37,8 +37,10 @@ def admit(runs: Sequence[RunRecord], budget: Budget) -> None:
 
 
 def _admit_budget(budget: Budget) -> None:
-    if budget.tolerance is None and budget.floor_tok_s is None:
-        raise UsageError("tolerance=None judges nothing without a floor: give floor=… as well")
+    if budget.tolerance is None and budget.floor_tok_s is None and not budget.ceilings:
+        raise UsageError(
+            "tolerance=None judges nothing without a floor or ceilings: give floor=… as well"
+        )
     if budget.tolerance is not None and not 0 < budget.tolerance < 1:
         raise UsageError(f"tolerance must lie between 0 and 1, found {budget.tolerance!r}")
     if budget.floor_tok_s is not None and not (

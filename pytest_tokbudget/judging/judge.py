@@ -19,6 +19,7 @@ from pytest_tokbudget.records.verdict import Outcome, SessionFigure, Verdict
 
 from .admission import admit, admit_baseline
 from .canaries import Witness
+from .ceilings import judge_ceiling
 from .comparable import software_changed, workload_changed
 from .fitness import excused, unfit
 from .floor import judge_floor
@@ -167,6 +168,16 @@ def _rulings(case: _Case, baseline: Baseline | Unavailable | None) -> list[Rulin
                 may_measure=case.remaining > 0,
             )
         )
+    rulings += [
+        judge_ceiling(
+            [run for index, run in enumerate(case.runs) if index not in case.reasons],
+            name,
+            ceiling,
+            least=2 if case.reasons else 1,
+            may_measure=case.remaining > 0,
+        )
+        for name, ceiling in case.budget.ceilings.items()
+    ]
     return rulings
 
 

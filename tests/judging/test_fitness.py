@@ -132,6 +132,17 @@ def test_waiting_for_a_core_excuses_what_it_can_explain(
         assert verdict.sentences[0].startswith("The stepping thread waited for a core 12 %")
 
 
+def test_waiting_that_explains_too_little_or_is_not_new_excuses_nothing() -> None:
+    slower = [run(700, core_wait_share=0.12)] * 3
+    found = judge(slower, known(core_wait_share=0.0), budget(), max_sessions=3)
+    assert found.outcome is Outcome.REGRESSED
+    base = known(core_wait_share=0.0)
+    last = msgspec.structs.replace(base.anchor[-1], core_wait_share=0.1)
+    base = msgspec.structs.replace(base, anchor=[*base.anchor[:-1], last])
+    found = judge([run(900, core_wait_share=0.12)] * 3, base, budget(), max_sessions=3)
+    assert found.outcome is Outcome.REGRESSED
+
+
 def test_stolen_time_counts_as_waiting() -> None:
     runs = [run(900, core_wait_share=0.0, steal_share=0.12)] * 3
     verdict = judge(runs, known(core_wait_share=0.0), budget(), max_sessions=3)

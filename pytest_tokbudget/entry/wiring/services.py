@@ -137,9 +137,9 @@ class Services:
         return judge(runs, baseline, budget, max_sessions=most)
 
     def judge_floor(self, runs: Sequence[RunRecord]) -> Verdict | None:
-        """The verdict on the floor alone, ``None`` without one."""
+        """The verdict on floor and ceilings alone, ``None`` without any."""
         budget = runs[-1].budget
-        if budget.floor_tok_s is None:
+        if budget.floor_tok_s is None and not budget.ceilings:
             return None
         alone = msgspec.structs.replace(budget, tolerance=None)
         return judge(runs, None, alone, max_sessions=len(runs))
