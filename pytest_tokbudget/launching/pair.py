@@ -16,14 +16,16 @@ from ..errors import LaunchError
 from ..ports import Launcher
 from ..records.launch import WorkerOutcome, WorkerSpec
 from .blocks import BlockServer, Message
-from .processes import signal_group
+from .processes import all_stopped, signal_group, wait_until
 
 STEPPING_NS = 16_000_000_000
 """How long both sides of a pair step together."""
 MOST_ROUNDS = 4000
 SHORTEST_BLOCK_NS = 20_000_000
-"""Steps of a millisecond are gathered into blocks of this length, or waking up is measured."""
+"""Shorter steps are gathered into blocks of this length, or waking up is what is measured."""
 BLOCK_STEPS = (2, 3)
+STOP_S = 0.1
+"""How long the threads of a held side may take to stop."""
 
 MEMORY_ERRORS = ("OutOfMemoryError", "MemoryError", "CUDAOutOfMemoryError")
 
@@ -79,6 +81,10 @@ class _Side:
         if answer is None or answer.kind not in kinds:
             raise _Ended(self, answer)
         self._signal(signal.SIGSTOP)
+        group = self._server.worker_group
+        if group is not None:
+            # A thread that waits for a core stops when it gets one.
+            wait_until(lambda: all_stopped(group), STOP_S, poll_s=0.0005)
         return answer
 
     def _signal(self, number: int) -> None:
@@ -188,9 +194,16 @@ def _step_in_turn(sides: list[_Side], rng: random.Random, stepping_ns: int) -> N
         step_ns = max(step_ns, side.ask(Message(kind="go"), "steady").ns)
     stepped_ns = 0
     for _ in range(MOST_ROUNDS):
-        steps = max(rng.choice(BLOCK_STEPS), -(-SHORTEST_BLOCK_NS // max(1, step_ns)))
-        for side in rng.sample(sides, len(sides)):
-            stepped_ns += side.ask(Message(kind="block", steps=steps), "done").ns
+        steps = rng.choice(BLOCK_STEPS)
+        if step_ns:
+            steps = max(steps, -(-SHORTEST_BLOCK_NS // step_ns))
+        done = [
+            side.ask(Message(kind="block", steps=steps), "done").ns
+            for side in rng.sample(sides, len(sides))
+        ]
+        stepped_ns += sum(done)
+        # Known from here on also where no step was made to warm up.
+        step_ns = step_ns or max(done) // steps
         if stepped_ns >= stepping_ns:
             return
 

@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -43,6 +44,19 @@ def signal_group(group: int, number: int) -> None:
     """Send a signal to a process group; one that is gone is no error."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, number)
+
+
+def all_stopped(pid: int) -> bool:
+    """Whether no thread of process ``pid`` runs: each is stopped by a signal, or has ended."""
+    try:
+        tasks = list(Path(f"/proc/{pid}/task").glob("*/stat"))
+        return all(_state(task) in "TtZX" for task in tasks)
+    except OSError:
+        return True
+
+
+def _state(stat: Path) -> str:
+    return stat.read_text().rpartition(")")[2].split()[0]
 
 
 def wait_until(condition: Callable[[], bool], seconds: float, poll_s: float = 0.01) -> bool:

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pytest_tokbudget.launching import guard
+from pytest_tokbudget.launching.blocks import BlockClient
 from pytest_tokbudget.launching.progress import ProgressBlock
 from pytest_tokbudget.launching.spec_file import SessionFiles, take_spec, write_result
 from pytest_tokbudget.records.launch import WorkerResult, WorkerSpec
@@ -187,6 +188,18 @@ def ignore_the_end(spec: WorkerSpec, progress: ProgressBlock) -> int:
     return wait_for_the_end(spec, progress)
 
 
+def paced(spec: WorkerSpec, _progress: ProgressBlock) -> int:
+    """Half of a pair whose background thread never rests."""
+    client = BlockClient(spec.blocks)
+    threading.Thread(target=lambda: [None for _ in iter(int, 1)], daemon=True).start()
+    client.await_warm_up()
+    client.warmed_up(10_000_000)
+    while steps := client.next_block():
+        client.block_done(steps, 10_000_000)
+    write_result(spec, WorkerResult(status="passed"))
+    os._exit(0)
+
+
 BEHAVIOURS: dict[str, Callable[[WorkerSpec, ProgressBlock], int]] = {
     "pass": pass_,
     "exit_3": exit_3,
@@ -200,6 +213,7 @@ BEHAVIOURS: dict[str, Callable[[WorkerSpec, ProgressBlock], int]] = {
     "crash_at_exit": crash_at_exit,
     "broken_result": broken_result,
     "flood": flood,
+    "paced": paced,
     "marks": marks,
     "forget_children": forget_children,
     "forget_and_crash": forget_and_crash,

@@ -13,8 +13,12 @@ import pytest
 from pytest_tokbudget.errors import MeasureError
 from pytest_tokbudget.launching import pair
 from pytest_tokbudget.launching.blocks import BlockClient, BlockServer, Message
+from pytest_tokbudget.launching.launcher import ProcessLauncher
+from pytest_tokbudget.launching.progress import WORKER_PID, ProgressBlock
+from pytest_tokbudget.ports import Launcher
 from pytest_tokbudget.records.launch import WorkerOutcome, WorkerResult, WorkerSpec
 
+from . import behaviours
 from .conftest import SpecFor
 
 Behaviour = Callable[[BlockClient, "Log"], WorkerOutcome]
@@ -50,11 +54,11 @@ class FakeLauncher:
             client.close()
 
 
-def stepping(name: str, ns: int = 5_000_000) -> Behaviour:
+def stepping(name: str, ns: int = 5_000_000, step_ns: int = 10_000_000) -> Behaviour:
     def run(client: BlockClient, log: Log) -> WorkerOutcome:
         client.await_warm_up()
         log.step(f"{name} warms up", 0)
-        client.warmed_up(10_000_000)
+        client.warmed_up(step_ns)
         while steps := client.next_block():
             log.step(name, steps)
             client.block_done(steps, ns)
@@ -132,6 +136,23 @@ def test_the_sides_step_in_turn(spec_for: SpecFor, tmp_path: Path, ref_first: bo
     assert {one[0] for one, _ in rounds} == {"ref", "head"}
 
 
+@pytest.mark.parametrize("told_ns", [0, 1_000_000])
+def test_short_steps_are_gathered_into_longer_blocks(
+    spec_for: SpecFor, tmp_path: Path, told_ns: int
+) -> None:
+    log = Log()
+    sides = [stepping(name, step_ns=told_ns) for name in ("ref", "head")]
+    run(spec_for, tmp_path, log, *sides)
+
+    steps = [steps for _, steps in log.blocks[2:]]
+    if told_ns:
+        assert set(steps) == {20}
+    else:
+        # two or three steps in 5 ms: 8 or 12 then make 20 ms
+        assert set(steps[:2]) <= {2, 3}
+        assert set(steps[2:]) <= {8, 12, 13}
+
+
 @pytest.mark.parametrize("side", ["ref", "head"])
 def test_a_side_that_fails_ends_the_other(spec_for: SpecFor, tmp_path: Path, side: str) -> None:
     good, bad = stepping("good"), dying()
@@ -173,6 +194,42 @@ def test_a_launcher_that_raises_ends_both(spec_for: SpecFor, tmp_path: Path) -> 
 
     with pytest.raises(ZeroDivisionError):
         run(spec_for, tmp_path, Log(), stepping("ref"), broken)
+
+
+def test_the_side_that_is_held_stands_still_as_a_whole(spec_for: SpecFor, tmp_path: Path) -> None:
+    ref, head = specs(spec_for, tmp_path)
+    progress_path = str(tmp_path / "ref" / "progress")
+    ref = msgspec.structs.replace(ref, nodeid="paced", progress_path=progress_path)
+    seen: list[str] = []
+
+    def watching(client: BlockClient, _log: Log) -> WorkerOutcome:
+        client.await_warm_up()
+        client.warmed_up(10_000_000)
+        progress = ProgressBlock(progress_path)
+        worker = progress.slots[WORKER_PID]
+        progress.close()
+        while steps := client.next_block():
+            stat = Path(f"/proc/{worker}/stat").read_text()
+            seen.append(stat.rpartition(")")[2].split()[0])
+            client.block_done(steps, 10_000_000)
+        return WorkerOutcome(result=WorkerResult(status="passed"))
+
+    launchers: list[Launcher] = [
+        ProcessLauncher(behaviours.__name__),
+        FakeLauncher({"head": watching}, Log(), lambda: None),
+    ]
+    outcome = pair.run_pair(
+        ref,
+        head,
+        lambda _look: launchers.pop(0),
+        ref_first=True,
+        rng=random.Random(1),
+        stepping_ns=200_000_000,
+    )
+
+    assert seen == ["T"] * 10
+    assert outcome.ref.result is not None
+    assert outcome.ref.result.status == "passed"
 
 
 def test_a_long_directory_name_is_no_hindrance(tmp_path: Path) -> None:

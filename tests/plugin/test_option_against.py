@@ -91,29 +91,54 @@ def test_a_slow_down_fails_also_where_the_ref_has_no_such_test(repository: Repos
     assert not repository.left_behind()
 
 
-def test_a_pipeline_that_runs_itself(repository: Repository) -> None:
-    watched = (
-        "from steps import step\nimport pytest, threading\n"
-        "@pytest.mark.tokbudget(steps=25, warmup=2, tolerance='40%')\n"
-        "def test_step(tokbudget):\n"
-        "    over = threading.Event()\n"
-        "    def work():\n"
-        "        with tokbudget.recorder.worker('trainer', role='target'):\n"
-        "            while not over.is_set():\n"
-        "                tokbudget.recorder.step_end(tokens=step())\n"
-        "    thread = threading.Thread(target=work)\n"
-        "    thread.start()\n"
-        "    try:\n"
-        "        tokbudget.watch()\n"
-        "    finally:\n"
-        "        over.set()\n"
-        "        thread.join()\n"
-    )
-    repository.commit(steps=STEP.format(ms=4), test_it=watched)
+WATCHED = """
+from steps import step
+import pytest, threading
+from pytest_tokbudget.measuring import paced_watch
+paced_watch.HOLD_S = .2
+@pytest.mark.tokbudget(steps=25, warmup=2, tolerance='40%')
+def test_step(tokbudget):
+    over = threading.Event()
+    def work():
+        with tokbudget.recorder.worker('trainer', role='target'):
+            while not over.is_set():
+                tokbudget.recorder.step_end(tokens=step())
+    def deaf():
+        with tokbudget.recorder.worker('deaf', role='loader'):
+            over.wait()
+    threads = [threading.Thread(target=each) for each in (WORKERS)]
+    for thread in threads:
+        thread.start()
+    try:
+        tokbudget.watch()
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+"""
+
+
+def test_a_pipeline_that_runs_itself_is_held_at_its_marks(repository: Repository) -> None:
+    test = WATCHED.replace("WORKERS", "work,")
+    repository.commit(steps=STEP.format(ms=4), test_it=test)
 
     result = repository.run("--tokbudget-against", "HEAD")
 
     assert result.ret == 0, result.stdout.str()
+    assert "Whole sessions alternated" not in result.stdout.str()
+    assert repository.project.only_test["step_ms"]["max"] < 100
+
+
+def test_one_that_cannot_be_held_alternates_whole_sessions(repository: Repository) -> None:
+    test = WATCHED.replace("WORKERS", "work, deaf")
+    repository.commit(steps=STEP.format(ms=4), test_it=test)
+
+    result = repository.run("--tokbudget-against", "HEAD", "--tokbudget-max-time", "1s")
+
+    assert result.ret == 75, result.stdout.str()
+    text = " ".join(result.stdout.str().split())
+    assert "Whole sessions alternated, not steps: worker 'deaf' came to no mark" in text
+    assert len(repository.project.only_test["sessions"]) == 1
 
 
 @pytest.mark.parametrize(
