@@ -29,12 +29,13 @@ if __package__ in (None, ""):
 
 from pytest_tokbudget.analysis.pairs import FEWEST_PAIRS, LOOK_ALPHA, MOST_PAIRS
 from pytest_tokbudget.analysis.spread import SMALLEST_SPREAD
+from pytest_tokbudget.launching.pair import STEPPING_NS
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 UNDECIDED, PASSED, REGRESSED = range(3)
-STEPPING_S = 20.0
+STEPPING_S = STEPPING_NS / 1e9
 """Seconds that one pair steps."""
 
 TOLERANCES = (0.02, 0.03, 0.05)
