@@ -35,17 +35,35 @@ class CpuEvidence:
         self._collector = GcWatch()
         self._pauses = GcPauses()
         self._window = (0, 0)
+        self._runs = False
+
+    def __enter__(self) -> CpuEvidence:  # noqa: PYI034 - Self is newer than 3.10
+        """Start the samplers."""
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End them."""
+        self.stop()
 
     def start(self) -> None:
         """Start the samplers; returns when all of them sample (1 to 5 s)."""
+        self._runs = True
         self._collector.start()
         self._beacon.start()
-        self._clocks.start()
-        self._stacks.start()
+        try:
+            self._clocks.start()
+            self._stacks.start()
+        except BaseException:  # interrupted: leave nothing behind
+            self.stop()
+            raise
         self._window = (time.monotonic_ns(), 0)
 
     def stop(self) -> None:
-        """End the samplers and take what they have."""
+        """End the samplers and take what they have; does nothing where none runs."""
+        if not self._runs:
+            return
+        self._runs = False
         self._window = (self._window[0], time.monotonic_ns())
         self._stacks.stop()
         self._clocks.stop()

@@ -63,6 +63,20 @@ def test_one_record_of_everything_and_nothing_left_attached() -> None:
     assert max(len(line) for line in text.splitlines()) <= 80
 
 
+def test_an_interrupted_start_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = attached()
+
+    def interrupted(_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pytest_tokbudget.evidence.stacks.StackSampler.start", interrupted)
+    evidence = CpuEvidence()
+    with pytest.raises(KeyboardInterrupt):
+        evidence.start()
+    evidence.stop()
+    assert attached() == before
+
+
 def test_without_a_sampler_the_clocks_still_come(tmp_path: Path) -> None:
     evidence = CpuEvidence(fake_pyspy(tmp_path, "refused"))
     evidence.start()

@@ -89,7 +89,7 @@ def test_odd_names_many_threads_and_ended_ones(beacon: Beacon) -> None:
     for one in threads:
         one.start()
     sampler = StackSampler(beacon)
-    sample_for(sampler, 1.5)
+    sample_for(sampler, 3.0)
     over.set()
     for one in threads:
         one.join()
@@ -139,6 +139,27 @@ def test_a_sampler_killed_midway_is_told(beacon: Beacon) -> None:
     found = sampler.record()
     assert isinstance(found, Unavailable)
     assert "killed by SIGKILL" in found.reason
+
+
+@pytest.mark.usefixtures("no_children_left")
+def test_a_sampler_that_stood_still_is_noticed_and_that_stretch_left_out(beacon: Beacon) -> None:
+    sampler = StackSampler(beacon)
+    sampler.start()
+    (spy,) = [one for one in psutil.Process().children() if "py-spy" in one.name()]
+    time.sleep(0.5)
+    spy.suspend()
+    stopped = time.monotonic_ns()
+    time.sleep(0.4)
+    resumed = time.monotonic_ns()
+    spy.resume()
+    time.sleep(0.5)
+    sampler.stop()
+    stacks = sampler.record()
+    assert isinstance(stacks, SampledStacks)
+    noticed = sum(max(0, min(end, resumed) - max(start, stopped)) for start, end in stacks.blind)
+    assert noticed >= 300_000_000
+    whole = (stacks.round_ns[-1] - stacks.round_ns[0]) / 1e9
+    assert stacks.seconds <= whole - 0.3
 
 
 def test_a_missing_program_is_told(beacon: Beacon, monkeypatch: pytest.MonkeyPatch) -> None:
