@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import isnan
-
 from ..records.cpu import CpuRecord
 from .frame_kinds import FrameKind, is_blocking_io
 from .frames import FrameRow, StackTables
@@ -12,6 +10,7 @@ LATE_MS = 1.0
 LEAST_WAKES = 20
 COLLECTOR_PCT = 0.5
 IO_SHARE = 0.01
+FOREIGN_LOAD = 0.25
 FULL = 2
 
 
@@ -102,16 +101,21 @@ def _cores(record: CpuRecord) -> str:
     waited = sum(
         one.core_wait_ns[-1] - one.core_wait_ns[0] for one in clocks.threads if one.core_wait_ns
     )
-    wanted = (used + waited / 1e9) / clocks.seconds
-    if isnan(wanted) or wanted <= clocks.usable_cores:
-        return ""
     busy = sum(_wants_a_core(one.times_ns, one.cpu_ns, one.core_wait_ns) for one in clocks.threads)
-    pools = ", ".join(f"{name}={value}" for name, value in sorted(clocks.pool_settings.items()))
-    return (
-        f"too few cores: {busy} threads wanted {wanted:.1f} of them on average, "
-        f"{clocks.usable_cores} are usable"
-        + (f" ({pools})" if pools else " (OMP_NUM_THREADS is not set)")
-    )
+    wanted = (used + waited / 1e9) / clocks.seconds
+    if busy > clocks.usable_cores and wanted > clocks.usable_cores:
+        pools = ", ".join(f"{name}={value}" for name, value in sorted(clocks.pool_settings.items()))
+        return (
+            f"too few cores: {busy} threads wanted {wanted:.1f} of them on average, "
+            f"{clocks.usable_cores} are usable ({pools or 'OMP_NUM_THREADS is not set'})"
+        )
+    if busy and waited / 1e9 > FOREIGN_LOAD * (used + waited / 1e9):
+        return (
+            f"something else used the cores: {busy} busy threads of this process waited "
+            f"{waited / 1e9:.1f} s for one and had one for {used:.1f} s, "
+            f"with {clocks.usable_cores} usable"
+        )
+    return ""
 
 
 def _wants_a_core(times: list[int], cpu: list[int], waited: list[int]) -> bool:

@@ -134,7 +134,17 @@ def test_what_stands_out_is_said() -> None:
     assert "the garbage collector took 25.0 % of the time" in said
     assert "longest 250 ms, in t" in said
     assert "trainer spent 100.0 % of its time in write (write.py:3): os.fsync" in said
-    assert "too few cores: 2 threads wanted 2.3" in said
+    assert "something else used the cores: 2 busy threads" in said
+
+
+def test_more_busy_threads_than_cores_are_said() -> None:
+    used, waited = ([40.0 * at for at in range(11)], [60.0 * at for at in range(11)])
+    clocks = [clock_of(at, f"t{at}", used, core_wait_ms=waited) for at in range(1, 6)]
+    (only,) = summarize_cpu(record_of(None, clocks), [], [], (0, 1)).sentences
+    assert only == (
+        "too few cores: 5 threads wanted 5.0 of them on average, 2 are usable "
+        "(OMP_NUM_THREADS is not set)"
+    )
 
 
 def test_nothing_is_said_where_nothing_stands_out() -> None:
