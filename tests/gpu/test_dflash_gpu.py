@@ -44,15 +44,14 @@ def test_flex_attention_equals_the_dense_mask(window: int | None, compiled: bool
     "knobs",
     [
         "",
-        "post=sync",
+        "post=sync sync=each mask=eager alloc=churn pin=no docids=python_loop",
         "masks=2",
-        "mask=eager sync=each",
-        "alloc=churn pin=no docids=python_loop",
         "anchors=variable",
     ],
 )
 def test_the_large_size_runs_and_its_loss_is_finite(knobs: str) -> None:
-    steps = 4 if "variable" in knobs else 20
+    # Every step of variable anchors compiles anew, for tens of seconds.
+    steps = 2 if "variable" in knobs else 20
     with DFlashPipeline(SIZES["h200"], parse_knobs(f"{knobs} log_every=1")) as pipeline:
         progress = pipeline.wait_for(steps)
     assert progress.steps >= steps
