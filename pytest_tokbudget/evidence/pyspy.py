@@ -12,6 +12,7 @@ import sys
 import sysconfig
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from pytest_tokbudget.records.base import Unavailable
 
 OPTIONS = ("--nonblocking", "--idle", "--threads", "--full-filenames", "-f", "chrometrace")
 ENDS_WITHIN_S = 20.0
+NICENESS = 5
 _PR_SET_PTRACER = 0x59616D61
 _ANY = ctypes.c_ulong(-1)
 _REFUSED = re.compile(r"permission denied|operation not permitted|EPERM|EACCES", re.IGNORECASE)
@@ -85,6 +87,10 @@ class PySpy:
             self._folder.cleanup()
             return Unavailable(f"py-spy cannot be started: {error}", "pip install py-spy")
         allow_tracer(self._process.pid)
+        # Where cores are short the program that is looked at goes first; a sampler that then comes
+        # too late is noticed.
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, self._process.pid, NICENESS)
         return None
 
     @property
