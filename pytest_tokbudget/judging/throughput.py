@@ -100,7 +100,7 @@ def _remedy(anchor: Anchor, seen: Look, delta: float, left_out: int) -> str:
     useful = anchor.between > SETTLED_JOBS_TERM and decides(
         settled, spread, seen.d, delta, MOST_SESSIONS_ADVISED // 4
     )
-    helps = "An A/B on this machine"
+    helps = "An A/B on this machine (--tokbudget-against)"
     if useful:
         helps += f", or a baseline that rests on at least {SETTLED_JOBS} jobs,"
     return (
