@@ -99,6 +99,7 @@ def _diagnosis(data: bytes, error: str) -> str:
         return "merge conflict markers"
     if data.startswith(b"version https://git-lfs"):
         return "a Git LFS pointer instead of the file (git lfs pull)"
-    if "truncated" in error:
+    # A number that is cut off is no valid one, at the very end.
+    if "truncated" in error or f"(byte {len(data)})" in error:
         return f"a truncated file of {len(data)} bytes"
     return f"something else ({error})"

@@ -19,6 +19,8 @@ from pytest_tokbudget.records.marks import MarkSeries
 from pytest_tokbudget.reporting.cpu_text import cpu_text
 from tests.evidence.fake_pyspy import fake_pyspy
 
+pytestmark = pytest.mark.alone
+
 ROOT = str(Path(__file__).parents[2])
 
 

@@ -19,6 +19,8 @@ from pytest_tokbudget.records.base import Unavailable
 from pytest_tokbudget.records.cpu import SampledStacks
 from tests.evidence.fake_pyspy import fake_pyspy
 
+pytestmark = pytest.mark.alone
+
 ODD_NAMES = ("two words; semi", "ünïcode 線", "[brackets] (and) {braces}", 'quote " back\\slash')
 
 

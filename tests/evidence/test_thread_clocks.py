@@ -14,6 +14,8 @@ from pytest_tokbudget.evidence.threads import ThreadClockReader, pool_settings
 from pytest_tokbudget.records.base import Unavailable
 from pytest_tokbudget.records.cpu import ThreadClocks
 
+pytestmark = pytest.mark.alone
+
 
 def spin(over: threading.Event) -> None:
     while not over.is_set():

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from benchmarks.dflash_story import observe
 from pytest_tokbudget.analysis.cpu_summary import CpuSummary
 from pytest_tokbudget.analysis.limiting_role import LimitingRole
+
+pytestmark = pytest.mark.alone
 
 SECONDS = 3.0
 

@@ -40,6 +40,8 @@ class Project:
 
     pytester: pytest.Pytester
     monkeypatch: pytest.MonkeyPatch
+    autoload: bool = False
+    """Whether other people's plugins load too; they take longer than a session."""
 
     def write(self, name: str, text: str) -> Path:
         """Write a file of the project."""
@@ -54,7 +56,10 @@ class Project:
             patch.setenv("SLOWER", str(slower))
             for name, value in env.items():
                 patch.setenv(name, value)
-            return self.pytester.runpytest_subprocess("-p", "no:randomly", *args)
+            if self.autoload:
+                return self.pytester.runpytest_subprocess("-p", "no:randomly", *args)
+            patch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+            return self.pytester.runpytest_subprocess("-p", "pytest_tokbudget.plugin", *args)
 
     def refresh(self, reason: str = "first") -> None:
         """Store a baseline from three sessions."""
@@ -99,6 +104,13 @@ def bare_project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> 
     project.write("steps.py", STEP)
     project.write("pytest.ini", "[pytest]\npythonpath = .\n")
     return project
+
+
+@pytest.fixture
+def among_plugins(bare_project: Project) -> Project:
+    """A project without tests where all installed plugins load."""
+    bare_project.autoload = True
+    return bare_project
 
 
 @pytest.fixture

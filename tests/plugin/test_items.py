@@ -32,6 +32,7 @@ def test_parametrized_and_class_tests(bare_project: Project) -> None:
 
 
 def test_async_session_fixture_and_tmp_path(bare_project: Project) -> None:
+    bare_project.autoload = True
     bare_project.write(
         "conftest.py",
         "import pytest\n"

@@ -31,5 +31,5 @@ def test_where_baselines_go(
 
     assert result.ret == 0, result.stdout.str()
     (path,) = (project.pytester.path / directory).rglob("*.json")
-    assert path.name.startswith("test-it")
+    assert path.name.startswith("test_it")
     assert project.run("--tokbudget", *args).ret == 0

@@ -53,7 +53,7 @@ def test_a_failed_test_writes_nothing_and_the_other_is_stored(bare_project: Proj
 
     result.assert_outcomes(passed=1, failed=1)
     (path,) = bare_project.baseline_files
-    assert "test-a" in path.name
+    assert "test_a" in path.name
 
 
 def test_uncommitted_changes_are_refused_unless_allowed(project: Project) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from .conftest import Project
+from .conftest import TEST, Project
 
 FLOOR = "@pytest.mark.tokbudget(steps=8, warmup=1, tolerance=None, floor='1 tok/s')\n"
 HEAD = "import pytest, time\nfrom steps import step\n"
 
 
-def test_timeout_applies_to_one_session_inside_its_worker(bare_project: Project) -> None:
-    bare_project.write(
+def test_timeout_applies_to_one_session_inside_its_worker(among_plugins: Project) -> None:
+    among_plugins.write(
         "test_it.py",
         HEAD + FLOOR + "@pytest.mark.timeout(1)\n"
         "def test_hangs(tokbudget):\n"
@@ -17,15 +17,15 @@ def test_timeout_applies_to_one_session_inside_its_worker(bare_project: Project)
         "    while True: time.sleep(.01)\n",
     )
 
-    result = bare_project.run("--tokbudget")
+    result = among_plugins.run("--tokbudget")
 
     result.assert_outcomes(failed=1)
     assert "Timeout" in result.stdout.str()
     assert "test_hangs" in result.stdout.str()
 
 
-def test_timeout_does_not_count_all_sessions_together(bare_project: Project) -> None:
-    bare_project.write(
+def test_timeout_does_not_count_all_sessions_together(among_plugins: Project) -> None:
+    among_plugins.write(
         "test_it.py",
         HEAD + "@pytest.mark.timeout(3)\n"
         "@pytest.mark.tokbudget(steps=8, warmup=1, tolerance='50%')\n"
@@ -34,27 +34,30 @@ def test_timeout_does_not_count_all_sessions_together(bare_project: Project) -> 
         "    time.sleep(1)\n",
     )
 
-    result = bare_project.run("--tokbudget-refresh", "first")
+    result = among_plugins.run("--tokbudget-refresh", "first")
 
     result.assert_outcomes(passed=1)
 
 
-def test_xdist_with_no_or_one_worker(project: Project) -> None:
-    project.refresh()
+def test_xdist_with_no_or_one_worker(among_plugins: Project) -> None:
+    among_plugins.write("test_it.py", TEST)
+    among_plugins.refresh()
 
     for count in ("0", "1"):
-        result = project.run("--tokbudget", "-n", count)
+        result = among_plugins.run("--tokbudget", "-n", count)
         assert result.ret == 0, result.stdout.str()
 
 
-def test_xdist_without_the_flag_skips(project: Project) -> None:
-    result = project.run("-n", "2")
+def test_xdist_without_the_flag_skips(among_plugins: Project) -> None:
+    among_plugins.write("test_it.py", TEST)
+
+    result = among_plugins.run("-n", "2")
 
     result.assert_outcomes(skipped=1)
 
 
-def test_a_flaky_mark_reruns_nothing(bare_project: Project) -> None:
-    bare_project.write(
+def test_a_flaky_mark_reruns_nothing(among_plugins: Project) -> None:
+    among_plugins.write(
         "test_it.py",
         HEAD + FLOOR + "@pytest.mark.flaky(reruns=3)\n"
         "def test_step(tokbudget):\n"
@@ -63,14 +66,14 @@ def test_a_flaky_mark_reruns_nothing(bare_project: Project) -> None:
         "    assert False\n",
     )
 
-    result = bare_project.run("--tokbudget")
+    result = among_plugins.run("--tokbudget")
 
     result.assert_outcomes(failed=1)
-    assert (bare_project.pytester.path / "runs").read_text().split() == ["run"]
+    assert (among_plugins.pytester.path / "runs").read_text().split() == ["run"]
 
 
-def test_coverage_is_not_attached_in_a_worker(bare_project: Project) -> None:
-    bare_project.write(
+def test_coverage_is_not_attached_in_a_worker(among_plugins: Project) -> None:
+    among_plugins.write(
         "test_it.py",
         HEAD + FLOOR + "def test_step(tokbudget):\n"
         "    import sys\n"
@@ -80,25 +83,25 @@ def test_coverage_is_not_attached_in_a_worker(bare_project: Project) -> None:
         "    tokbudget(step)\n",
     )
 
-    result = bare_project.run("--tokbudget", "--cov=steps")
+    result = among_plugins.run("--tokbudget", "--cov=steps")
 
     result.assert_outcomes(passed=1)
 
 
-def test_randomly_keeps_the_item_and_its_parameters(bare_project: Project) -> None:
-    bare_project.write(
+def test_randomly_keeps_the_item_and_its_parameters(among_plugins: Project) -> None:
+    among_plugins.write(
         "test_it.py",
         HEAD + "@pytest.mark.parametrize('batch', [1, 2, 3])\n" + FLOOR + ""
         "def test_step(tokbudget, batch): tokbudget(step)\n",
     )
 
-    result = bare_project.pytester.runpytest_subprocess("--tokbudget", "-p", "randomly")
+    result = among_plugins.pytester.runpytest_subprocess("--tokbudget", "-p", "randomly")
 
     result.assert_outcomes(passed=3)
 
 
-def test_last_failed_and_exitfirst(bare_project: Project) -> None:
-    bare_project.write(
+def test_last_failed_and_exitfirst(among_plugins: Project) -> None:
+    among_plugins.write(
         "test_it.py",
         HEAD
         + FLOOR
@@ -107,5 +110,5 @@ def test_last_failed_and_exitfirst(bare_project: Project) -> None:
         + "def test_b(tokbudget): tokbudget(step)\n",
     )
 
-    bare_project.run("--tokbudget", "-x").assert_outcomes(failed=1)
-    bare_project.run("--tokbudget", "--lf").assert_outcomes(failed=1)
+    among_plugins.run("--tokbudget", "-x").assert_outcomes(failed=1)
+    among_plugins.run("--tokbudget", "--lf").assert_outcomes(failed=1)
