@@ -5,14 +5,16 @@ Imported at every pytest start, so nothing heavy is imported here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import pytest
 
 
-@dataclass(frozen=True)
-class Option:
-    """One option that also has an ini key. ``flag`` None: an ini key alone."""
+class Option(NamedTuple):
+    """One option that also has an ini key; ``ini_only``: the ini key alone.
+
+    A named tuple, for making a dataclass costs every pytest start some milliseconds.
+    """
 
     name: str
     help: str
@@ -79,6 +81,19 @@ OPTIONS = (
 def add_options(parser: pytest.Parser) -> None:
     """Declare every option and ini key. Flags default to ``None`` so that ini can answer."""
     group = parser.getgroup("tokbudget", "throughput gate")
+    _add_actions(group)
+    for option in OPTIONS:
+        if not option.ini_only:
+            group.addoption(option.flag, metavar=option.metavar, default=None, help=_shown(option))
+        if option.name == "tokbudget_worker_args":
+            parser.addini(option.name, option.help, type="args", default=None)
+        else:
+            parser.addini(option.name, option.help, type="string", default=None)
+    parser.addini("tokbudget", "run the throughput tests", type="bool", default=False)
+
+
+def _add_actions(group: pytest.OptionGroup) -> None:
+    """Options that say what this one invocation does; all but the first have no ini key."""
     group.addoption(
         "--tokbudget",
         action="store_true",
@@ -120,14 +135,6 @@ def add_options(parser: pytest.Parser) -> None:
         action="store_true",
         help="run the body in the pytest process: shown, never stored nor compared",
     )
-    for option in OPTIONS:
-        if not option.ini_only:
-            group.addoption(option.flag, metavar=option.metavar, default=None, help=_shown(option))
-        if option.name == "tokbudget_worker_args":
-            parser.addini(option.name, option.help, type="args", default=None)
-        else:
-            parser.addini(option.name, option.help, type="string", default=None)
-    parser.addini("tokbudget", "run the throughput tests", type="bool", default=False)
 
 
 def _shown(option: Option) -> str:
