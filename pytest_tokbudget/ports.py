@@ -73,6 +73,54 @@ class Pacer(Protocol):
         ...
 
 
+class Instrument(Protocol):
+    """One instrument setting of the evidence pass, which comes after the timing pass.
+
+    ``name`` is its key in ``perturbation``. Its window holds at least ``steps`` counting steps of
+    the workload and lasts at least ``least_s``, but is cut at ``most_s``; ``lead_in`` steps before
+    it belong to nobody. With ``at_rest`` it may only begin and end while no worker is inside a step
+    and the devices are idle.
+    """
+
+    @property
+    def name(self) -> str:
+        """``"stacks"``, ``"cuda"`` …."""
+        ...
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether the workers must stand still at both ends."""
+        ...
+
+    @property
+    def steps(self) -> int:
+        """Steps wanted, of all counting workers together."""
+        ...
+
+    @property
+    def least_s(self) -> float:
+        """Seconds wanted."""
+        ...
+
+    @property
+    def most_s(self) -> float:
+        """Seconds after which the window ends, however few steps it has."""
+        ...
+
+    @property
+    def lead_in(self) -> int:
+        """Steps between ``begin`` and the window."""
+        ...
+
+    def begin(self) -> Unavailable | None:
+        """Start; ``Unavailable`` says why it cannot be done here and now."""
+        ...
+
+    def end(self) -> None:
+        """Stop and keep what was seen; nothing is computed yet. Called once after ``begin``."""
+        ...
+
+
 class Launcher(Protocol):
     """Runs one session in a fresh process."""
 

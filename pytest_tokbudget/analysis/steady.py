@@ -90,6 +90,18 @@ def change_point(step_ms: Sequence[float] | Floats, tolerance: float | None) -> 
     return None
 
 
+def material_to_mean(change: ChangePoint, steps: int, tolerance: float | None) -> bool:
+    """Return whether ``change`` within a pass of ``steps`` steps matters to the pass's mean rate.
+
+    It does where the mean would move by ``material_change`` without the shorter side: a pass is
+    judged by its mean, which a few slow steps at its end cannot spoil.
+    """
+    shorter = min(change.at, steps - change.at) / steps
+    longer_ms = change.after_ms if change.at < steps / 2 else change.before_ms
+    moved = shorter * abs(change.after_ms - change.before_ms)
+    return moved >= material_change(tolerance) * longer_ms
+
+
 def find_steady(
     step_ms: Sequence[float] | Floats,
     tolerance: float | None,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ..analysis.steady import MIN_TAIL_STEPS, Steady, change_point, find_steady
+from ..analysis.steady import MIN_TAIL_STEPS, Steady, change_point, find_steady, material_to_mean
 from ..ports import Clock, Devices
 from ..records.budget import Budget
 from .beat import SECOND_NS
@@ -109,7 +109,9 @@ class WarmUpJudge:
         if disturbed:
             return disturbed
         change = change_point(step_ms, self._budget.tolerance)
-        return "" if change is None else f"in the timing pass {change}"
+        if change is None or not material_to_mean(change, len(step_ms), self._budget.tolerance):
+            return ""
+        return f"in the timing pass {change}"
 
     def elapsed_s(self) -> float:
         """Return the seconds since the warm-up began."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .base import SCHEMA, Record
+from .evidence import Evidence
 from .machine import MachineClass, Software
 from .workload import Workload
 
@@ -59,7 +60,7 @@ class Baseline(Record, frozen=True, kw_only=True):
 
     ``anchor`` are the sessions of the last refresh and alone give the mean; ``appended`` are fit
     sessions of accepted commits since, which only widen what is known of the spread; ``learned`` is
-    what earlier anchors taught about the spread.
+    what earlier anchors taught about the spread. ``reference`` is the evidence of one anchor session.
     """
 
     schema: int = SCHEMA
@@ -69,4 +70,5 @@ class Baseline(Record, frozen=True, kw_only=True):
     anchor: list[StoredSession]
     appended: list[StoredSession] = []
     learned: Spread | None = None
+    reference: Evidence | None = None
     log: list[RefreshEntry]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .base import SCHEMA, Record
 from .budget import Budget
 from .conditions import Conditions
+from .evidence import Evidence
 from .machine import MachineRecord
 from .marks import GaugeSeries, MarkSeries, QueueSeries, SpanSeries
 from .workload import Workload
@@ -24,10 +25,11 @@ class Pass(Record, frozen=True, kw_only=True):
 
     ``kind`` is ``"timing"`` or ``"evidence"``; ``tokens`` sums the counted marks by kind; ``tok_s``
     is of the gate's kind. ``held_ns`` is how long the workload was held in between, which is in no
-    rate.
+    rate. ``instrument`` is what was attached in an evidence pass.
     """
 
     kind: str
+    instrument: str = ""
     start_ns: int
     end_ns: int
     steps: int
@@ -74,6 +76,7 @@ class RunRecord(Record, frozen=True, kw_only=True):
     gauges: list[GaugeSeries] = []
     canaries: list[CanarySeries] = []
     conditions: Conditions | None = None
+    evidence: Evidence | None = None
     unavailable: dict[str, str] = {}
 
     @property

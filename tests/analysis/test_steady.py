@@ -12,7 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_tokbudget.analysis import steady
-from pytest_tokbudget.analysis.steady import change_point, find_steady, material_change
+from pytest_tokbudget.analysis.steady import (
+    ChangePoint,
+    change_point,
+    find_steady,
+    material_change,
+    material_to_mean,
+)
 
 DATA = Path(__file__).parents[1] / "data" / "h200_steps" / "step_ms.json"
 RECORDED: dict[str, list[float]] = json.loads(DATA.read_text())
@@ -181,3 +187,22 @@ def test_the_line_fit_equals_numpys(levels: list[float]) -> None:
     expected = abs(slope) / np.sqrt(covariance[0, 0])
     if expected < 1e4:
         assert t == pytest.approx(expected, rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("at", "before_ms", "after_ms", "tolerance", "matters"),
+    [
+        (53, 73.9, 114.0, 0.5, False),  # seven slow steps of sixty move the mean by 6 %
+        (30, 73.9, 130.0, 0.5, True),
+        (7, 130.0, 73.9, 0.5, False),
+        (50, 10.0, 10.2, 0.03, False),
+        (50, 10.0, 10.4, 0.03, True),
+        (20, 10.0, 8.0, 0.05, True),
+    ],
+)
+def test_a_change_matters_as_far_as_it_moves_the_mean_of_its_pass(
+    at: int, before_ms: float, after_ms: float, tolerance: float, matters: bool
+) -> None:
+    steps = 100 if tolerance < 0.5 else 60
+    change = ChangePoint(at, before_ms, after_ms)
+    assert material_to_mean(change, steps, tolerance) is matters
