@@ -60,7 +60,8 @@ class Baseline(Record, frozen=True, kw_only=True):
 
     ``anchor`` are the sessions of the last refresh and alone give the mean; ``appended`` are fit
     sessions of accepted commits since, which only widen what is known of the spread; ``learned`` is
-    what earlier anchors taught about the spread. ``reference`` is the evidence of one anchor session.
+    what earlier anchors taught about the spread. ``reference`` is the evidence of one anchor
+    session.
     """
 
     schema: int = SCHEMA
