@@ -27,7 +27,7 @@ from pytest_tokbudget.records.base import Unavailable
 
 WARMUP_STEPS = 40
 STACK_SECONDS = 0.8
-TRUTH_SHARE = 0.25
+TRUTH_SHARE = 0.45
 DENSITIES = {"cuda": (("cuda",), 100), "cpu_cuda": (("cpu", "cuda"), 30)}
 
 
