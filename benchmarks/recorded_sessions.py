@@ -18,7 +18,7 @@ from pytest_tokbudget.analysis.replay_decode import decode
 from pytest_tokbudget.analysis.timeline import Timeline, Window
 from pytest_tokbudget.records.marks import MarkSeries, QueueSeries
 
-CAPACITY = {"hidden": 4}
+CAPACITY = {"hidden": 4, "batches": 4}
 """Capacities of the recorded programs' queues; others are taken as unbounded."""
 
 
@@ -89,11 +89,22 @@ def _queues(evidence: Evidence) -> list[QueueSeries]:
 
 
 def _marks(evidence: Evidence) -> list[MarkSeries]:
+    """The marks of counting workers, and empty series of those that only called queues."""
+    workers = {name.rpartition(":")[2] for name in evidence.series}
     return [
-        MarkSeries(worker=name.removeprefix("marks:"), times_ns=values.tolist())
-        for name, values in evidence.series.items()
-        if name.startswith("marks:")
+        MarkSeries(
+            worker=worker,
+            native_id=_native_id(evidence, worker),
+            times_ns=evidence.series.get(f"marks:{worker}", np.zeros(0, np.int64)).tolist(),
+        )
+        for worker in sorted(workers)
     ]
+
+
+def _native_id(evidence: Evidence, worker: str) -> int:
+    """Of the thread of that name; the step loop's worker ``train`` runs in the main thread."""
+    native_ids = {name: native_id for name, _, native_id, _, _ in evidence.meta["threads"]}
+    return int(native_ids.get(worker) or native_ids["MainThread"])
 
 
 def _counting_thread(evidence: Evidence, fault: str, timeline: Timeline) -> int | None:
@@ -102,9 +113,9 @@ def _counting_thread(evidence: Evidence, fault: str, timeline: Timeline) -> int 
     if not window["step_ends_ns"]:
         return None
     last = window["step_ends_ns"][-1] - window["unix_offset_ns"]
-    workers = {one.worker for one in _marks(evidence) if last in one.times_ns}
-    named = (at for at, one in enumerate(timeline.threads) if one.name in workers)
-    return next(named, None)
+    counting = {one.native_id for one in _marks(evidence) if last in one.times_ns}
+    found = (at for at, one in enumerate(timeline.threads) if one.native_id in counting)
+    return next(found, None)
 
 
 def _canary(meta: dict[str, Any], fault: str, timeline: Timeline) -> Canary | None:
