@@ -66,13 +66,22 @@ def hot_frames(tables: StackTables) -> list[FrameResult]:
     What costs is CPU time in any thread, and in threads that mark steps also the time they stood
     somewhere without waiting for others: a disk, a device, a sleep, the GIL.
     """
+    return [_frame_result(rows) for rows, _ in _ranked(tables)]
+
+
+def hot_frame_costs_s(tables: StackTables) -> list[float]:
+    """What each of ``hot_frames`` costs, in seconds over all threads, in the same order."""
+    return [cost_s for _, cost_s in _ranked(tables)]
+
+
+def _ranked(tables: StackTables) -> list[tuple[list[FrameRow], float]]:
     together: dict[tuple[str, str, str | None], list[FrameRow]] = defaultdict(list)
     for row in tables.by_frame:
         together[row.function, row.file, row.caller].append(row)
-    costs = {key: sum(_cost_s(one) for one in rows) for key, rows in together.items()}
+    costs = [(rows, sum(_cost_s(one) for one in rows)) for rows in together.values()]
     least = LEAST_SHARE * tables.seconds
-    ranked = sorted((key for key in costs if costs[key] >= least), key=lambda key: -costs[key])
-    return [_frame_result(together[key]) for key in ranked[:MOST_FRAMES]]
+    ranked = sorted((one for one in costs if one[1] >= least), key=lambda one: -one[1])
+    return ranked[:MOST_FRAMES]
 
 
 def _cost_s(row: FrameRow) -> float:

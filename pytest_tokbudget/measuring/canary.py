@@ -158,6 +158,11 @@ def _torch_canaries(
     return chosen
 
 
+def tiny_step(device: str) -> Canary:
+    """Return the tiny step on ``device``, for a workload that uses torch."""
+    return _tiny_step(sys.modules["torch"], device)
+
+
 def _tiny_step(torch: Any, device: str) -> Canary:
     """Forward and backward of layers so small that launching them is all they cost."""
     with _plain(torch, device):

@@ -1,0 +1,209 @@
+"""The evidence pass of one session: which instruments it has, and what becomes of their records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from ...analysis.cpu_summary import CpuSummary, hot_frame_costs_s, summarize_cpu
+from ...analysis.timeline import Window
+from ...analysis.trace_samples import trace_samples
+from ...analysis.traced_evidence import (
+    TraceEvidence,
+    TraceFindings,
+    step_ends_ns,
+    traced_evidence,
+)
+from ...evidence.instruments import STACKS, TRACE, Canary, DeviceTrace, HostStacks, Traced
+from ...evidence.kineto import RawTrace
+from ...records.base import Unavailable
+from ...records.cpu import CpuRecord
+from ...records.evidence import Evidence
+from ...records.run import Pass
+
+if TYPE_CHECKING:
+    from ...measuring.measurement import Measurement
+    from ...measuring.recorder import Recorder
+    from ...ports import Instrument
+
+
+class EvidencePass:
+    """Made before a measurement, asked for its evidence when the workload has ended."""
+
+    def __init__(self, recorder: Recorder, rootdir: Path) -> None:
+        self._rootdir = str(rootdir)
+        self._stacks = HostStacks()
+        self._trace = DeviceTrace(canary=_canary, roles=lambda: _roles(recorder))
+
+    @property
+    def instruments(self) -> Sequence[Instrument]:
+        """In the order in which they are used: a process stays slow after a device trace."""
+        return (self._stacks, self._trace)
+
+    def evidence(self, measurement: Measurement, unix_offset_ns: int) -> Evidence:
+        """Compute what the instruments' records say; takes seconds on a long trace."""
+        passes = {one.instrument: one for one in measurement.passes if one.kind == "evidence"}
+        rates = {name: one.tok_s / measurement.timing.tok_s for name, one in passes.items()}
+        found = Evidence(
+            perturbation=rates,
+            unavailable={
+                name: reason
+                for name, reason in measurement.unavailable.items()
+                if name in (STACKS, TRACE)
+            },
+        )
+        found = self._with_host(found, measurement, passes.get(STACKS))
+        return self._with_device(found, measurement, passes.get(TRACE), unix_offset_ns)
+
+    def _with_host(
+        self, found: Evidence, measurement: Measurement, sampled: Pass | None
+    ) -> Evidence:
+        """Add hot frames, threads, and the sentences that marks alone allow."""
+        timing = measurement.timing
+        window_ns = (timing.start_ns, timing.end_ns)
+        record = CpuRecord(start_ns=0, end_ns=0)
+        if sampled is not None:
+            record = self._stacks.cpu.record(measurement.marks)
+        summary = summarize_cpu(
+            record, measurement.queues, measurement.marks, window_ns, self._rootdir
+        )
+        counters = {} if sampled is None else self._host_counters(record, sampled)
+        return replace(
+            found,
+            hot_frames=summary.hot_frames,
+            frames_ms=_frames_ms(summary, sampled),
+            threads=summary.threads,
+            sentences=summary.sentences,
+            sampling=summary.sampling,
+            counters={**found.counters, **counters},
+            unavailable={**found.unavailable, **_missing_host(summary, sampled)},
+        )
+
+    def _host_counters(self, record: CpuRecord, sampled: Pass) -> dict[str, float]:
+        steps = max(sampled.steps, 1)
+        pauses = record.pauses
+        pause_ns = sum(end - start for start, end in zip(pauses.start_ns, pauses.end_ns))
+        counters = {
+            "gc_collections": len(pauses.start_ns) / steps,
+            "gc_pause_ms": pause_ns / 1e6 / steps,
+        }
+        compiled = self._stacks.compilations
+        if not isinstance(compiled, Unavailable):
+            counters |= compiled.counters_per_step(steps)
+        return counters
+
+    def _with_device(
+        self, found: Evidence, measurement: Measurement, traced: Pass | None, unix_offset_ns: int
+    ) -> Evidence:
+        """Add ledgers, causes and counters where a CUDA device was traced."""
+        record = self._trace.traced
+        if traced is None or record is None:
+            return _without_device(found, found.unavailable.get(TRACE, "no device was traced"))
+        if isinstance(record.trace, Unavailable):
+            return _without_device(found, str(record.trace))
+        evidence = self._trace_evidence(record, record.trace, measurement, traced, unix_offset_ns)
+        findings = traced_evidence(evidence)
+        if isinstance(findings, Unavailable):
+            return _without_device(found, str(findings))
+        return _with_trace(found, findings, record, traced.steps)
+
+    def _trace_evidence(
+        self,
+        record: Traced,
+        trace: RawTrace,
+        measurement: Measurement,
+        traced: Pass,
+        unix_offset_ns: int,
+    ) -> TraceEvidence:
+        timing = measurement.timing
+        traced_ns = (traced.start_ns, traced.end_ns)
+        ends = step_ends_ns(measurement.marks, traced_ns, unix_offset_ns)
+        window = Window(
+            traced.start_ns + unix_offset_ns, traced.end_ns + unix_offset_ns, traced.steps, ends
+        )
+        timeline = trace.timeline(window, _cuda_indices(measurement.devices) or None)
+        cpu = self._trace.cpu.record(measurement.marks)
+        return TraceEvidence(
+            timeline=timeline,
+            timing_step_ms=(timing.end_ns - timing.start_ns - timing.held_ns) / 1e6 / timing.steps,
+            timing_ns=(timing.start_ns, timing.end_ns),
+            traced_ns=traced_ns,
+            unix_offset_ns=unix_offset_ns,
+            marks=measurement.marks,
+            queues=measurement.queues,
+            samples=trace_samples(cpu, timeline.threads, unix_offset_ns, self._rootdir),
+            collections=record.pauses.labels(timeline.threads),
+            canary_unix_ns=record.canary_unix_ns,
+            canary_ms=record.canary_untraced_ns / 1e6,
+        )
+
+
+def _canary(device: str) -> Canary:
+    from ...measuring.canary import tiny_step
+
+    return tiny_step(device)
+
+
+def _roles(recorder: Recorder) -> Mapping[int, str]:
+    return {one.native_id: one.role for one in recorder.streams() if one.role is not None}
+
+
+def _cuda_indices(devices: Sequence[str]) -> tuple[int, ...]:
+    named = (one.partition(":") for one in devices)
+    return tuple(sorted(int(index or 0) for kind, _, index in named if kind == "cuda"))
+
+
+def _frames_ms(summary: CpuSummary, sampled: Pass | None) -> list[float]:
+    if summary.tables is None or sampled is None:
+        return []
+    steps = sampled.steps * summary.tables.seconds * 1e9 / (sampled.end_ns - sampled.start_ns)
+    return [1e3 * cost_s / steps for cost_s in hot_frame_costs_s(summary.tables)]
+
+
+def _missing_host(summary: CpuSummary, sampled: Pass | None) -> dict[str, str]:
+    """Reasons by the names of ``run.json``."""
+    missing = dict(summary.unavailable)
+    if sampled is None:
+        return missing
+    if not summary.hot_frames:
+        missing["hot_frames"] = missing.get("stacks", "no frame cost a hundredth of the time")
+    if not summary.threads:
+        missing["threads"] = missing.get("thread clocks", "no thread was seen")
+    return missing
+
+
+def _without_device(found: Evidence, reason: str) -> Evidence:
+    names = ("ledger", "causes", TRACE)
+    return replace(found, unavailable={**dict.fromkeys(names, reason), **found.unavailable})
+
+
+def _with_trace(found: Evidence, findings: TraceFindings, record: Traced, steps: int) -> Evidence:
+    counters = {name: sum(counts) / steps for name, counts in findings.counters.items()}
+    memory: dict[str, float] = {}
+    unavailable = dict(found.unavailable)
+    if isinstance(record.allocator, Unavailable):
+        unavailable["memory"] = str(record.allocator)
+    else:
+        for one in record.allocator:
+            counters |= {
+                name: counters.get(name, 0.0) + value
+                for name, value in one.counters_per_step(steps).items()
+                if not name.startswith("memory_")
+            }
+            memory[f"{one.device} peak"] = one.peak_allocated_bytes
+            memory[f"{one.device} peak reserved"] = one.peak_reserved_bytes
+            memory[f"{one.device} reserved growth"] = one.reserved_change_bytes
+    if isinstance(findings.causes, Unavailable):
+        unavailable["causes"] = str(findings.causes)
+    return replace(
+        found,
+        ledgers=findings.ledgers,
+        causes=None if isinstance(findings.causes, Unavailable) else findings.causes,
+        counters={**found.counters, **counters},
+        counters_by_step=findings.counters,
+        memory=memory,
+        unavailable=unavailable,
+    )
