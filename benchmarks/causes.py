@@ -92,7 +92,9 @@ def study(recording: Recording, canary: Canary | None) -> Studied:
     program = read_program(recording)
     fit = fit_host(program, recording.canary or canary)
     what = what_if(program, fit.model, recording.mean_ms)
-    table = cause_table(recording.timeline, program, recording.mean_ms, fit, what)
+    table = cause_table(
+        recording.timeline, program, recording.mean_ms, fit, what, recording.queue_waits_ms
+    )
     return Studied(recording, program, fit, what, table)
 
 

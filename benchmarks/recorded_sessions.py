@@ -13,7 +13,7 @@ from benchmarks import evidence_files
 from benchmarks.evidence_files import Evidence
 from benchmarks.recordings import Recording, read_samples
 from pytest_tokbudget.analysis.host_factor import Canary
-from pytest_tokbudget.analysis.queue_marks import queue_ops
+from pytest_tokbudget.analysis.queue_marks import queue_ops, queue_waits_ms
 from pytest_tokbudget.analysis.replay_decode import decode
 from pytest_tokbudget.analysis.timeline import Timeline, Window
 from pytest_tokbudget.records.marks import MarkSeries, QueueSeries
@@ -49,9 +49,19 @@ def load_session(path: Path) -> list[Recording]:
             ),
             main_thread=_counting_thread(evidence, fault, timelines[fault]),
             canary=_canary(meta, fault, timelines[fault]),
+            queue_waits_ms=_queue_waits_ms(evidence, fault, timelines[fault]),
         )
         for fault in faults
     ]
+
+
+def _queue_waits_ms(evidence: Evidence, fault: str, timeline: Timeline) -> dict[int, float]:
+    """Time in queue calls by thread in the timing pass of a fault, ms a step."""
+    window = evidence.meta["timing_pass"][fault]
+    offset = window["unix_offset_ns"]
+    ends = (window["start_ns"] - offset, window["end_ns"] - offset)
+    queues, marks = _queues(evidence), _marks(evidence)
+    return queue_waits_ms(queues, marks, timeline.threads, ends, window["steps"])
 
 
 def _unprofiled(meta: dict[str, Any], fault: str) -> tuple[float, ...]:

@@ -39,6 +39,7 @@ class Recording:
     queues: QueueOps | None = None
     main_thread: int | None = None
     canary: Canary | None = None
+    queue_waits_ms: dict[int, float] | None = None
 
     @property
     def mean_ms(self) -> float:

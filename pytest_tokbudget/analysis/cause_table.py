@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from pytest_tokbudget.records.causes import CauseMs, CauseTable, DeviceMs
@@ -26,15 +28,20 @@ def cause_table(
     timing_step_ms: float,
     fit: HostFit | None = None,
     what: WhatIf | None = None,
+    queue_waits_ms: Mapping[int, float] | None = None,
 ) -> CauseTable:
-    """Build the table of one session's evidence; without a replay, of what the trace shows."""
+    """Build the table of one session's evidence; without a replay, of what the trace shows.
+
+    ``queue_waits_ms`` is the time in queue calls in the timing pass, ms a step, by thread.
+    """
     replayed = None if what is None else what.replayed_ns / what.steps / 1e6
     solved = fit is not None and fit.solved
     return CauseTable(
         step_ms=timing_step_ms,
         traced_step_ms=program.wall_ns / program.steps / 1e6,
         devices=device_times(timeline, program),
-        causes=_causes(timeline, program, what),
+        causes=_causes(timeline, program, what, queue_waits_ms or {}),
+        counting_thread=timeline.threads[program.lane_threads[program.main]].name,
         replayed_step_ms=replayed,
         unexplained_ms=None if replayed is None or solved else timing_step_ms - replayed,
         approximate="" if what is None else _approximate(what, timing_step_ms),
@@ -81,7 +88,9 @@ def device_times(timeline: Timeline, program: Program) -> list[DeviceMs]:
     return result
 
 
-def _causes(timeline: Timeline, program: Program, what: WhatIf | None) -> list[CauseMs]:
+def _causes(
+    timeline: Timeline, program: Program, what: WhatIf | None, queue_waits_ms: Mapping[int, float]
+) -> list[CauseMs]:
     """Causes of the host, thread by thread; the replay's rows stand with the counting thread."""
     rows = []
     for lane, thread in enumerate(program.lane_threads):
@@ -89,7 +98,14 @@ def _causes(timeline: Timeline, program: Program, what: WhatIf | None) -> list[C
         of_lane = np.zeros(len(program.host), np.bool_)
         of_lane[mine] = True
         name, devices = timeline.threads[thread].name, _devices_of(program, of_lane)
-        for cause, ns in _direct(program, of_lane).items():
+        direct = _direct(program, of_lane)
+        measured = queue_waits_ms.get(thread) if lane == program.main else None
+        if measured is not None:
+            # The slower host of a trace waits less for the same producer.
+            direct[ReplayCause.WAIT] += 1e6 * program.steps * measured - _in_queues(
+                program, of_lane
+            )
+        for cause, ns in direct.items():
             shown = None if lane != program.main else what
             rows.append(
                 CauseMs(
@@ -97,6 +113,7 @@ def _causes(timeline: Timeline, program: Program, what: WhatIf | None) -> list[C
                     thread=name,
                     devices=devices,
                     direct_ms=ns / program.steps / 1e6,
+                    from_timing=cause is ReplayCause.WAIT and measured is not None,
                     what_if_ms=None if shown is None else shown.ms_per_step(cause),
                     alone_ms=None if shown is None else shown.ms_per_step(cause, alone=True),
                 )
@@ -132,11 +149,17 @@ def _direct(program: Program, of_lane: BoolArray) -> dict[ReplayCause, float]:
 
     everything = np.ones(len(host), np.bool_)
     result = {cause: total(spent, np.isin(host.kind, kinds)) for cause, kinds in _CALLS.items()}
-    queue = np.isin(host.kind, (CallKind.PUT, CallKind.GET))
-    result[ReplayCause.WAIT] = total(spent, queue) + total(host.wait_ns, everything)
+    result[ReplayCause.WAIT] = _in_queues(program, of_lane) + total(host.wait_ns, everything)
     result[ReplayCause.SLEEP] = total(host.sleep_ns, everything)
     result[ReplayCause.DISPATCH] = total(host.own_ns - host.named_ns, everything)
     return result
+
+
+def _in_queues(program: Program, of_lane: BoolArray) -> float:
+    """Traced time in queue calls, in ns of the window."""
+    host = program.host
+    queue = of_lane & np.isin(host.kind, (CallKind.PUT, CallKind.GET))
+    return float((host.call_ns + host.blocked_ns)[queue].sum())
 
 
 def _named(

@@ -19,6 +19,7 @@ DISAGREEMENT = 0.2
 LEAST_DISAGREEMENT_MS = 0.15
 """Differences below this are within what a trace can tell at all."""
 
+WAITING = "waiting for others"
 SPACING = "kernel spacing"
 BUSY = "kernels"
 COMMUNICATION = "exposed communication"
@@ -34,12 +35,16 @@ def growth_findings(now: CauseTable, then: CauseTable) -> list[Finding]:
 
     A cause of a thread is capped by the growth of the idle time of the devices that the thread
     launches on (the one that grew most); the device's own rows (kernels, communication, spacing)
-    stand beside them.
+    stand beside them. What the timing pass itself recorded (waiting in queues) is believed first:
+    the others share what it leaves of the idle time. Other threads' waits are no causes: whoever
+    feeds or reads a slower step waits longer.
     """
     idle_growth = _idle_growth(now, then)
     findings = _device_findings(now, then, idle_growth)
     before = {_key(one): one for one in then.causes}
-    for cause in now.causes:
+    for cause in sorted(now.causes, key=lambda one: not one.from_timing):
+        if cause.cause == WAITING and cause.thread != now.counting_thread:
+            continue
         reachable = {one: idle_growth[one] for one in cause.devices if one in idle_growth}
         if not reachable:
             reachable = idle_growth
@@ -50,6 +55,10 @@ def growth_findings(now: CauseTable, then: CauseTable) -> list[Finding]:
         ms = min(grown, max(cap, 0.0))
         if ms >= LEAST_MS:
             findings.append(_finding(cause, old, ms, device))
+            if cause.from_timing:
+                idle_growth = {
+                    one: growth - ms * (one in reachable) for one, growth in idle_growth.items()
+                }
     return sorted(findings, key=lambda one: -(one.delta_ms_per_step or 0.0))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -53,11 +54,33 @@ def queue_ops(
     )
 
 
-def _thread_of(worker: str, marks: list[MarkSeries], threads: tuple[ThreadInfo, ...]) -> int | None:
+def _thread_of(
+    worker: str, marks: Sequence[MarkSeries], threads: tuple[ThreadInfo, ...]
+) -> int | None:
     native = {one.native_id for one in marks if one.worker == worker and one.native_id}
     by_id = (at for at, one in enumerate(threads) if one.native_id in native)
     by_name = (at for at, one in enumerate(threads) if one.name == worker)
     return next(by_id, next(by_name, None))
+
+
+def queue_waits_ms(
+    queues: Sequence[QueueSeries],
+    marks: Sequence[MarkSeries],
+    threads: tuple[ThreadInfo, ...],
+    window_ns: tuple[int, int],
+    steps: int,
+) -> dict[int, float]:
+    """Time in queue calls inside a window (monotonic ns) by thread of the trace, ms a step."""
+    waits: dict[int, float] = {}
+    start_ns, end_ns = window_ns
+    for series in queues:
+        thread = _thread_of(series.worker, marks, threads)
+        if thread is None:
+            continue
+        inside = np.minimum(series.end_ns, end_ns) - np.maximum(series.start_ns, start_ns)
+        spent_ms = float(np.maximum(inside, 0).sum()) / 1e6 / steps
+        waits[thread] = waits.get(thread, 0.0) + spent_ms
+    return waits
 
 
 def producer_speeds(

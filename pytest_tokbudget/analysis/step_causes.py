@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from pytest_tokbudget.records.base import Unavailable
@@ -23,7 +24,8 @@ class StepEvidence:
     ``timing_step_ms`` is the timing pass; ``main_thread`` indexes ``timeline.threads``: the one
     whose marks count. ``canary`` was traced in the same evidence pass. ``lane_speeds`` (thread,
     speed) are those of threads whose pace is recorded in both passes
-    (``queue_marks.producer_speeds`` gives them by lane).
+    (``queue_marks.producer_speeds`` gives them by lane); ``queue_waits_ms`` is the time in queue
+    calls in the timing pass (``queue_marks.queue_waits_ms``).
     """
 
     timeline: Timeline
@@ -34,6 +36,7 @@ class StepEvidence:
     canary: Canary | None = None
     lane_speeds: tuple[tuple[int, float], ...] = ()
     gil_share: float = 1.0
+    queue_waits_ms: Mapping[int, float] | None = None
 
 
 def explain_step(evidence: StepEvidence) -> CauseTable | Unavailable:
@@ -55,4 +58,6 @@ def explain_step(evidence: StepEvidence) -> CauseTable | Unavailable:
     fit = fit_host(program, evidence.canary, evidence.timing_step_ms, evidence.gil_share)
     model = replace(fit.model, lane_speed=evidence.lane_speeds)
     what = what_if(program, model, evidence.timing_step_ms, evidence.gil_share)
-    return cause_table(timeline, program, evidence.timing_step_ms, fit, what)
+    return cause_table(
+        timeline, program, evidence.timing_step_ms, fit, what, evidence.queue_waits_ms
+    )

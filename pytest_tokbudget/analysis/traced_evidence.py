@@ -15,7 +15,7 @@ from .device_ledger import device_ledger
 from .host_factor import Canary
 from .join import HostLateRow, split_host_late
 from .ledger import build_ledger
-from .queue_marks import producer_speeds, queue_ops
+from .queue_marks import producer_speeds, queue_ops, queue_waits_ms
 from .replay_decode import decode
 from .replay_program import QueueOps
 from .step_causes import StepEvidence, explain_step
@@ -28,13 +28,14 @@ class TraceEvidence:
     """What is known of one traced window.
 
     ``timing_ns`` and ``traced_ns`` are the ends of the two passes in monotonic ns, to which
-    ``unix_offset_ns`` adds up to the trace's clock; ``timing_step_ms`` is the step of the timing
-    pass. ``canary_unix_ns`` is where a launch-bound canary was traced, ``canary_ms`` how long it
-    takes untraced.
+    ``unix_offset_ns`` adds up to the trace's clock; ``timing_step_ms`` and ``timing_steps``
+    are those of the timing pass. ``canary_unix_ns`` is where a launch-bound canary was traced,
+    ``canary_ms`` how long it takes untraced.
     """
 
     timeline: Timeline
     timing_step_ms: float
+    timing_steps: int
     timing_ns: tuple[int, int]
     traced_ns: tuple[int, int]
     unix_offset_ns: int
@@ -115,6 +116,14 @@ def _step_evidence(evidence: TraceEvidence, ops: QueueOps | None) -> StepEvidenc
     base = StepEvidence(timeline, evidence.timing_step_ms, samples, ops, main, _canary(evidence))
     if ops is None:
         return base
+    waits = queue_waits_ms(
+        evidence.queues,
+        evidence.marks,
+        timeline.threads,
+        evidence.timing_ns,
+        evidence.timing_steps,
+    )
+    base = replace(base, queue_waits_ms=waits)
     try:
         program = decode(timeline, None, ops, main).program
     except ValueError:

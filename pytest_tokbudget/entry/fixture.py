@@ -6,9 +6,10 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
+from msgspec.structs import replace
 
 from ..errors import UsageError
 from ..records.run import RunRecord
@@ -21,6 +22,18 @@ if TYPE_CHECKING:
     from ..evidence.conditions import ConditionsReader
     from ..measuring.measurement import Measured, Measurement
     from ..measuring.recorder import Recorder
+    from .wiring.evidence import EvidencePass
+
+AddEvidence = Callable[[RunRecord], RunRecord]
+
+
+class Deliver(Protocol):
+    """Takes a session's run record, and what adds its evidence once the workload has ended."""
+
+    def __call__(self, run: RunRecord, with_evidence: AddEvidence | None = None, /) -> None:
+        """Keep both."""
+        ...
+
 
 CALL_KEYWORDS = tuple(key for key in KEYWORDS if key != "sessions")
 
@@ -29,16 +42,18 @@ CALL_KEYWORDS = tuple(key for key in KEYWORDS if key != "sessions")
 class Context:
     """What the fixture object needs of its surroundings.
 
-    ``deliver`` takes the finished run record; ``beat`` is the progress block's memory, ``None``
-    in process; ``blocks`` the control channel of a pair in an A/B.
+    ``deliver`` takes the run record and, where there is evidence, what adds it; ``beat`` is the
+    progress block's memory, ``None`` in process; ``blocks`` the control channel of a pair in an
+    A/B; ``evidence`` asks for an evidence pass.
     """
 
     item: pytest.Item
     settings: Settings
     marker: Mapping[str, Any]
-    deliver: Callable[[RunRecord], None]
+    deliver: Deliver
     beat: memoryview | None = None
     blocks: str = ""
+    evidence: bool = False
 
 
 class Tokbudget:
@@ -71,17 +86,24 @@ class Tokbudget:
             )
         demand = self._begin(demands)
         pacer = wiring.pacer(self._context.blocks)
+        evidence = self._evidence_pass()
         with wiring.conditions() as conditions:
-            measurement = wiring.measure_steps(step, self.recorder, demand.budget, pacer)
-            return self._finish(demand, measurement, conditions)
+            measurement = wiring.measure_steps(step, self.recorder, demand.budget, pacer, evidence)
+            return self._finish(demand, measurement, conditions, evidence)
 
     def watch(self, pipeline: object = None, **demands: Any) -> Measured:
         """Measure a pipeline that runs itself and marks its steps through ``recorder``."""
         demand = self._begin(demands)
         pacer = wiring.pacer(self._context.blocks)
+        evidence = self._evidence_pass()
         with wiring.conditions() as conditions:
-            measurement = wiring.watch(pipeline, self.recorder, demand.budget, pacer)
-            return self._finish(demand, measurement, conditions)
+            measurement = wiring.watch(pipeline, self.recorder, demand.budget, pacer, evidence)
+            return self._finish(demand, measurement, conditions, evidence)
+
+    def _evidence_pass(self) -> EvidencePass | None:
+        if not self._context.evidence:
+            return None
+        return wiring.evidence_pass(self.recorder, self._context.settings.rootdir)
 
     def _begin(self, demands: Mapping[str, Any]) -> Demand:
         nodeid = self._context.item.nodeid
@@ -101,7 +123,11 @@ class Tokbudget:
         return demand
 
     def _finish(
-        self, demand: Demand, measurement: Measurement, conditions: ConditionsReader
+        self,
+        demand: Demand,
+        measurement: Measurement,
+        conditions: ConditionsReader,
+        evidence: EvidencePass | None,
     ) -> Measured:
         """Turn the measurement into the session's run record and hand it over."""
         context = self._context
@@ -129,5 +155,9 @@ class Tokbudget:
             conditions=seen,
             unavailable=measurement.unavailable,
         )
-        context.deliver(run)
-        return wiring.measured(measurement)
+        if evidence is None:
+            context.deliver(run)
+            return wiring.measured(measurement)
+        found = evidence.once(measurement, offset_ns)
+        context.deliver(run, lambda run: replace(run, evidence=found()))
+        return wiring.measured(measurement, found)

@@ -30,11 +30,15 @@ APPENDED = (Outcome.PASS, Outcome.IMPROVED, Outcome.INCONCLUSIVE)
 
 @dataclass
 class Reached:
-    """One item as far as it got: its runs, captured output and last verdict."""
+    """One item as far as it got: its runs, captured output and last verdict.
+
+    Only the first ``judged`` runs count; one after them was measured to explain the verdict.
+    """
 
     runs: list[RunRecord] = field(default_factory=list)
     sections: list[CapturedSection] = field(default_factory=list)
     verdict: Verdict | None = None
+    judged: int = 0
 
 
 class Gate:
@@ -65,7 +69,18 @@ class Gate:
         """One more session; raises what it ended with if it has no measurement."""
         index = len(into.runs)
         ahead = self._ahead.get(item.nodeid)
-        outcome = ahead.pop(0) if ahead else self._services.session(item.nodeid, index, total)
+        evidence = index == 0 and self._first_has_evidence
+        outcome = (
+            ahead.pop(0)
+            if ahead
+            else self._services.session(item.nodeid, index, total, evidence=evidence)
+        )
+        self._keep(into, outcome)
+        return run_of(outcome, item)
+
+    def _keep(self, into: Reached, outcome: WorkerOutcome) -> None:
+        """Keep what a session left, however it ended."""
+        index = len(into.runs)
         result = outcome.result
         if result is not None:
             into.sections += [
@@ -75,7 +90,6 @@ class Gate:
             if result.run is not None:
                 into.runs.append(result.run)
                 self._services.report.write_run_record(result.run)
-        return run_of(outcome, item)
 
     def _judge(self, item: pytest.Item, budget: Budget, into: Reached) -> Verdict:
         least, most = budget.sessions
@@ -90,7 +104,23 @@ class Gate:
             settled = into.verdict.outcome in (Outcome.NO_BASELINE, Outcome.WORKLOAD_CHANGED)
             decided = len(into.runs) >= least and not into.verdict.wants_more
             if settled or decided or len(into.runs) >= most:
-                return self._concluded(into.verdict, into.runs)
+                self._explain(item, into, into.verdict)
+                return self._concluded(into.verdict, into.runs[: into.judged])
+
+    @property
+    def _first_has_evidence(self) -> bool:
+        """One session of a test is enough; a baseline is nothing to compare with without it."""
+        wanted = self._settings.evidence
+        return wanted == "always" or (wanted == "on-fail" and self._settings.refresh is not None)
+
+    def _explain(self, item: pytest.Item, into: Reached, verdict: Verdict) -> None:
+        """With ``on-fail``, one more session after a failing verdict, which counts for nothing."""
+        into.judged = len(into.runs)
+        if self._settings.evidence == "on-fail" and not verdict.outcome.passes:
+            outcome = self._services.session(
+                item.nodeid, into.judged, into.judged + 1, evidence=True
+            )
+            self._keep(into, outcome)
 
     def _concluded(self, verdict: Verdict, runs: Sequence[RunRecord]) -> Verdict:
         """Skip, leave a candidate, or append, as verdict and options say."""
@@ -112,7 +142,12 @@ class Gate:
         rotation = list(items)
         for index in range(self._wanted):
             for item in tuple(rotation):
-                outcome = self._services.session(item.nodeid, index, self._wanted)
+                outcome = self._services.session(
+                    item.nodeid,
+                    index,
+                    self._wanted,
+                    evidence=index == 0 and self._first_has_evidence,
+                )
                 self._ahead.setdefault(item.nodeid, []).append(outcome)
                 result = outcome.result
                 if result is None or result.status != "passed" or result.run is None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 
 import pytest
 
 from ..records.result import TestResult
 from ..records.run import RunRecord
+from .fixture import AddEvidence, Deliver
 from .proxy import is_measured
 from .settings import Settings
 from .wiring.services import Services
@@ -22,10 +23,10 @@ class InProcess:
         self._services = Services(config, settings)
         self._results: dict[str, TestResult] = {}
 
-    def deliver_of(self, item: pytest.Item) -> Callable[[RunRecord], None]:
+    def deliver_of(self, item: pytest.Item) -> Deliver:
         """What the fixture of ``item`` hands its run record to."""
 
-        def deliver(run: RunRecord) -> None:
+        def deliver(run: RunRecord, _with_evidence: AddEvidence | None = None) -> None:
             self._results[item.nodeid] = self._services.failed_result(
                 item.nodeid, "NOT_JUDGED", REASON, [run]
             )

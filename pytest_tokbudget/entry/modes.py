@@ -54,7 +54,13 @@ def fixture(request: pytest.FixtureRequest) -> Tokbudget:
     worker = config.stash.get(WORKER_KEY, None)
     if worker is not None:
         context = Context(
-            item, settings, marker, worker.deliver, worker.progress.slots, worker.spec.blocks
+            item,
+            settings,
+            marker,
+            worker.deliver,
+            worker.progress.slots,
+            worker.spec.blocks,
+            worker.spec.evidence,
         )
         return Tokbudget(context)
     inprocess = config.stash.get(INPROCESS_KEY, None)

@@ -54,6 +54,12 @@ OPTIONS = (
         default="fail",
     ),
     Option(
+        "tokbudget_evidence",
+        "when to take evidence of where the time goes: always (default), on-fail, or never",
+        choices=("always", "on-fail", "never"),
+        default="never",
+    ),
+    Option(
         "tokbudget_report",
         "where artifacts go (default: .tokbudget/ under the rootdir)",
         metavar="DIR",

@@ -48,6 +48,7 @@ class Settings:
     steps: int
     warmup_steps: int | None
     tolerance: float
+    evidence: str = "always"
     against: str | None = None
     against_build: str = ""
     max_time_s: float = 600.0
@@ -141,6 +142,7 @@ def read_settings(config: pytest.Config) -> Settings:
         sessions_from_option=config.getoption("tokbudget_sessions") is not None,
         missing=_choice(config, named["tokbudget_missing"]),
         inconclusive=_choice(config, named["tokbudget_inconclusive"]),
+        evidence=_choice(config, named["tokbudget_evidence"]),
         pool=_pool(pool),
         worker_args=tuple(config.getini("tokbudget_worker_args") or ()),
         steps=_count_or(values["tokbudget_steps"], DEFAULT_STEPS),

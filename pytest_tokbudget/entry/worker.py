@@ -42,6 +42,7 @@ class WorkerPlugin:
         self._proof = proof
         self._terminal = _Terminal(terminal)
         self._run: RunRecord | None = None
+        self._with_evidence: Callable[[RunRecord], RunRecord] | None = None
         self._phases: list[Phase] = []
         self._sections: list[CapturedSection] = []
         self._shown: list[CapturedSection] = []
@@ -49,9 +50,14 @@ class WorkerPlugin:
         self._trouble: list[str] = []
         self._collected: list[str] | None = None
 
-    def deliver(self, run: RunRecord) -> None:
-        """Take the session's run record; it leaves with the result."""
-        self._run = run
+    def deliver(
+        self, run: RunRecord, with_evidence: Callable[[RunRecord], RunRecord] | None = None
+    ) -> None:
+        """Take the session's run record; it leaves with the result.
+
+        ``with_evidence`` adds what the instruments saw, once the workload has ended.
+        """
+        self._run, self._with_evidence = run, with_evidence
 
     # -- being a pytest for one item --------------------------------------------------------------
 
@@ -175,6 +181,8 @@ class WorkerPlugin:
         A pytest that never came to collect leaves none: the launcher then shows its output.
         """
         if self._phases or self._trouble or self._collected is not None:
+            if self._run is not None and self._with_evidence is not None:
+                self._run = self._with_evidence(self._run)
             write_result(self.spec, self._result())
 
     def _result(self) -> WorkerResult:

@@ -9,10 +9,11 @@ class CauseMs(Record, frozen=True, kw_only=True):
     """One cause, in ms a step.
 
     ``direct_ms`` is the host time that the trace shows under it (waiting included), tracer and all;
-    ``what_if_ms`` its row of the replay (rows sum to the replayed step), ``alone_ms`` what the
-    replayed step would be shorter without it alone. The last two are ``None`` where nothing could
-    be replayed. ``function``, ``file``, ``line`` and ``samples`` are those of named Python;
-    ``devices`` are the devices whose work the thread launches.
+    ``from_timing`` says that it is of the timing pass instead, where nothing was attached (queue
+    calls are recorded there too). ``what_if_ms`` is its row of the replay (rows sum to the replayed
+    step), ``alone_ms`` what the replayed step would be shorter without it alone; ``None`` where
+    nothing could be replayed. ``function``, ``file``, ``line`` and ``samples`` are those of named
+    Python; ``devices`` are the devices whose work the thread launches.
     """
 
     cause: str
@@ -23,6 +24,7 @@ class CauseMs(Record, frozen=True, kw_only=True):
     samples: int | None = None
     devices: list[str] = []
     direct_ms: float
+    from_timing: bool = False
     what_if_ms: float | None = None
     alone_ms: float | None = None
 
@@ -39,15 +41,19 @@ class DeviceMs(Record, frozen=True, kw_only=True):
 
 
 class CauseTable(Record, frozen=True, kw_only=True):
-    """All causes of one session. ``step_ms`` is the timing pass, ``traced_step_ms`` the evidence
-    pass; ``unexplained_ms`` is the timing pass less the replay, ``None`` where the host's speed was
-    solved on that very timing pass (a zero then proves nothing); ``approximate`` says why the
-    replay is not to be trusted to the per cent, ``""`` if it is."""
+    """All causes of one session.
+
+    ``step_ms`` is the timing pass, ``traced_step_ms`` the evidence pass; ``counting_thread`` makes
+    the marks that count. ``unexplained_ms`` is the timing pass less the replay, ``None`` where the
+    host's speed was solved on that very timing pass (a zero then proves nothing); ``approximate``
+    says why the replay is not to be trusted to the per cent, ``""`` if it is.
+    """
 
     step_ms: float
     traced_step_ms: float
     devices: list[DeviceMs]
     causes: list[CauseMs]
+    counting_thread: str | None = None
     replayed_step_ms: float | None = None
     unexplained_ms: float | None = None
     approximate: str = ""

@@ -29,6 +29,7 @@ class WorkerSpec(Record, frozen=True, kw_only=True):
     controller; ``basetemp`` the directory for the worker's ``tmp_path``, ``""`` to keep it
     beside the result. ``trees`` are the checkouts of an A/B; ``blocks`` is the socket through which
     the controller of an A/B says when to step (``launching/blocks.py``), ``""`` to step at will.
+    ``evidence`` asks for an evidence pass after the timing pass.
     """
 
     nodeid: str
@@ -45,6 +46,7 @@ class WorkerSpec(Record, frozen=True, kw_only=True):
     basetemp: str = ""
     trees: Trees | None = None
     blocks: str = ""
+    evidence: bool = False
 
 
 class CapturedSection(Record, frozen=True, kw_only=True):

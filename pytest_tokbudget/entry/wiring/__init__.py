@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...records.budget import Budget
+from ...records.evidence import Evidence
 from ...records.machine import MachineRecord
 from ...storing.workload_identity import CollectedTest, workload_of
 from ..settings import Settings
@@ -18,6 +19,7 @@ from ..settings import Settings
 __all__ = [
     "CollectedTest",
     "conditions",
+    "evidence_pass",
     "machine",
     "measure_steps",
     "measured",
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from ...measuring.measurement import Measured, Measurement
     from ...measuring.recorder import Recorder
     from ...ports import Pacer
+    from .evidence import EvidencePass
 
 
 def recorder(beat: memoryview | None) -> Recorder:
@@ -52,19 +55,43 @@ def pacer(blocks: str) -> Pacer | None:
     return BlockClient(blocks)
 
 
+def evidence_pass(marks: Recorder, rootdir: Path) -> EvidencePass:
+    """The instruments of one session, and what computes their evidence."""
+    from .evidence import EvidencePass
+
+    return EvidencePass(marks, rootdir)
+
+
 def measure_steps(
-    step: Callable[[], object], marks: Recorder, budget: Budget, pacer: Pacer | None = None
+    step: Callable[[], object],
+    marks: Recorder,
+    budget: Budget,
+    pacer: Pacer | None = None,
+    evidence: EvidencePass | None = None,
 ) -> Measurement:
     """Measure one step after the other, on this process's devices and clock."""
     from ...measuring.clock import SystemClock
     from ...measuring.devices import TorchDevices
     from ...measuring.loop import measure_steps
 
-    return measure_steps(step, marks, budget, TorchDevices(), SystemClock(), pacer=pacer)
+    more = {} if evidence is None else {"instruments": evidence.instruments}
+    return measure_steps(
+        step,
+        marks,
+        budget,
+        TorchDevices(),
+        SystemClock(),
+        pacer=pacer,
+        **more,
+    )
 
 
 def watch(
-    pipeline: object, marks: Recorder, budget: Budget, pacer: Pacer | None = None
+    pipeline: object,
+    marks: Recorder,
+    budget: Budget,
+    pacer: Pacer | None = None,
+    evidence: EvidencePass | None = None,
 ) -> Measurement:
     """Measure a pipeline that runs itself."""
     from ...measuring.clock import SystemClock
@@ -74,14 +101,15 @@ def watch(
 
     if pacer is not None:
         return watch_in_turn(pipeline, marks, budget, TorchDevices(), SystemClock(), pacer)
-    return watch_pipeline(pipeline, marks, budget, TorchDevices(), SystemClock())
+    more = {} if evidence is None else {"instruments": evidence.instruments}
+    return watch_pipeline(pipeline, marks, budget, TorchDevices(), SystemClock(), **more)
 
 
-def measured(measurement: Measurement) -> Measured:
+def measured(measurement: Measurement, evidence: Callable[[], Evidence] | None = None) -> Measured:
     """What the author sees of a measurement."""
     from ...measuring.measurement import Measured
 
-    return Measured(measurement)
+    return Measured(measurement) if evidence is None else Measured(measurement, evidence)
 
 
 def conditions() -> ConditionsReader:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+import traceback
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,6 +44,26 @@ class EvidencePass:
     def instruments(self) -> Sequence[Instrument]:
         """In the order in which they are used: a process stays slow after a device trace."""
         return (self._stacks, self._trace)
+
+    def once(self, measurement: Measurement, unix_offset_ns: int) -> Callable[[], Evidence]:
+        """Return what computes the evidence when first asked, and then keeps it.
+
+        A fault of ours in it costs the evidence, never the measurement: the gate still gates.
+        """
+
+        @functools.cache
+        def found() -> Evidence:
+            try:
+                return self.evidence(measurement, unix_offset_ns)
+            except Exception as error:  # noqa: BLE001 - said in the report, with where it happened
+                where = traceback.extract_tb(error.__traceback__)[-1]
+                reason = (
+                    f"{type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})"
+                    "; please report this"
+                )
+                return Evidence(unavailable={"evidence": reason})
+
+        return found
 
     def evidence(self, measurement: Measurement, unix_offset_ns: int) -> Evidence:
         """Compute what the instruments' records say; takes seconds on a long trace."""
@@ -129,6 +151,7 @@ class EvidencePass:
         return TraceEvidence(
             timeline=timeline,
             timing_step_ms=(timing.end_ns - timing.start_ns - timing.held_ns) / 1e6 / timing.steps,
+            timing_steps=timing.steps,
             timing_ns=(timing.start_ns, timing.end_ns),
             traced_ns=traced_ns,
             unix_offset_ns=unix_offset_ns,

@@ -56,13 +56,16 @@ class Services:
         self._progress = make_progress(sys.stdout, is_tty=sys.stdout.isatty())
         self._machine: MachineRecord | None = None
 
-    def session(self, nodeid: str, index: int, total: int) -> WorkerOutcome:
-        """Measure one session of ``nodeid`` in a fresh process."""
+    def session(
+        self, nodeid: str, index: int, total: int, *, evidence: bool = False
+    ) -> WorkerOutcome:
+        """Measure one session of ``nodeid`` in a fresh process, with an evidence pass or not."""
         with (
             self.shown_as(nodeid, index, total),
             tempfile.TemporaryDirectory(prefix="tokbudget-") as scratch,
         ):
-            return self.measured(self.spec(nodeid, index, Path(scratch)))
+            spec = self.spec(nodeid, index, Path(scratch))
+            return self.measured(msgspec.structs.replace(spec, evidence=evidence))
 
     def measured(self, spec: WorkerSpec) -> WorkerOutcome:
         """Run the worker of ``spec``."""
