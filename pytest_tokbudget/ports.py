@@ -116,8 +116,11 @@ class Instrument(Protocol):
         """Start; ``Unavailable`` says why it cannot be done here and now."""
         ...
 
-    def end(self) -> None:
-        """Stop and keep what was seen; nothing is computed yet. Called once after ``begin``."""
+    def end(self, running: str = "") -> None:
+        """Stop and keep what was seen; nothing is computed yet. Called once after ``begin``.
+
+        ``running`` names a worker that did not come to stand though ``at_rest`` asks for it.
+        """
         ...
 
 

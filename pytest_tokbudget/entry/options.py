@@ -57,7 +57,7 @@ OPTIONS = (
         "tokbudget_evidence",
         "when to take evidence of where the time goes: always (default), on-fail, or never",
         choices=("always", "on-fail", "never"),
-        default="never",
+        default="always",
     ),
     Option(
         "tokbudget_report",

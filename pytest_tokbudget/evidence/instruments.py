@@ -51,7 +51,7 @@ class HostStacks:
         self.cpu.start()
         return None
 
-    def end(self) -> None:
+    def end(self, running: str = "") -> None:  # noqa: ARG002 - the port's; nothing has to stand
         """End them."""
         self.cpu.stop()
         self.compilations = self._compiler.stop()
@@ -119,12 +119,13 @@ class DeviceTrace:
         self._compiler.start()
         return None
 
-    def end(self) -> None:
+    def end(self, running: str = "") -> None:
         """Stop the profiler, which takes a second or more, and read its events."""
         compilations, allocator = self._compiler.stop(), self._allocator.stop()
         pauses = self._collector.stop()
         self.cpu.stop()
-        trace = self._probe.stop(lambda: contextlib.nullcontext(()), self.roles())
+        standing = [running] if running else []
+        trace = self._probe.stop(lambda: contextlib.nullcontext(standing), self.roles())
         self.traced = Traced(
             trace, pauses, allocator, compilations, self._canary_unix_ns, self._untraced_ns
         )

@@ -34,9 +34,10 @@ def allowed_silence_ns(phase: int, median_step_ns: int | None) -> int:
     """Return how long no counting mark may come before the pipeline counts as stalled.
 
     Timing pass: max(10 s, 20 median steps). Warm-up: max(120 s, 20 median steps), since a step may
-    compile; 30 min before the first step (``median_step_ns`` ``None``). 0, no limit, otherwise.
+    compile, and the evidence pass likewise, since instruments slow steps; 30 min before the first
+    step (``median_step_ns`` ``None``). 0, no limit, otherwise.
     """
-    if phase not in (WARM_UP, TIMING):
+    if phase not in (WARM_UP, TIMING, EVIDENCE):
         return 0
     if median_step_ns is None:
         return FIRST_MARK_SILENCE_NS

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import inspect
-import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
 
 from ..analysis.rates import step_times_ms, timing_pass
 from ..errors import StepError
-from ..ports import Clock, Devices, Pacer
+from ..ports import Clock, Devices, Instrument
 from ..records.budget import Budget
 from ..records.run import WarmUp
 from .beat import DONE, SETUP, TIMING, WARM_UP, enter
 from .canary import Canaries
-from .measurement import Measurement, collected, require_steps, used_devices, with_canaries
+from .evidence_pass import EvidenceRunner, WorkloadEndedError
+from .measurement import (
+    Measurement,
+    collected,
+    require_steps,
+    used_devices,
+    with_canaries,
+    with_evidence,
+)
 from .recorder import Recorder
 from .streams import Stream
 from .tokens import Tokens, checked, quickly_checked
@@ -26,7 +34,9 @@ WORKER = "step"
 _FIRST_BLOCK = 10
 
 
-class _PassEnd(NamedTuple):
+class PassEnd(NamedTuple):
+    """What preceded a timing pass, and why it was not steady, or ``""``."""
+
     warmup_steps: int
     warmup_s: float
     reason: str
@@ -38,8 +48,7 @@ def measure_steps(
     budget: Budget,
     devices: Devices,
     clock: Clock,
-    *,
-    pacer: Pacer | None = None,
+    instruments: Sequence[Instrument] = (),
 ) -> Measurement:
     """Warm up until steady, then run and time exactly ``budget.steps`` steps.
 
@@ -47,25 +56,20 @@ def measure_steps(
     up ahead of them, at a handful of stops for the canaries (``Canaries.blocks``), whose time the
     pass leaves out; in between there is nothing but the step and its mark. ``step()`` runs one step
     and returns the tokens it consumed; with ``budget.constant_tokens`` what it returns is not
-    looked at. In an A/B ``pacer`` says when to step and how many steps: the pass then is made of
-    blocks, with the devices synchronized at the ends of each, and has no canaries. Raises
+    looked at. After the timing pass each of ``instruments`` gets a window of further steps; a step
+    that raises ``StopIteration`` there has run out of data, which is no failure. Raises
     ``UsageError`` when no step is asked for, ``StepError`` naming the step and the value for
     anything that is no token count; what a step raises goes on unchanged.
     """
     require_steps(budget)
     with recorder.worker(WORKER, counts=True):
-        loop = _StepLoop(step, recorder, budget, devices, clock)
-        try:
-            measurement = loop.run() if pacer is None else loop.run_paced(pacer)
-        except BaseException:
-            # Nobody may take the author's teardown for a stalled step.
-            enter(recorder.beat, SETUP, clock.monotonic_ns())
-            raise
-        enter(recorder.beat, DONE, clock.monotonic_ns())
-        return measurement
+        loop = StepLoop(step, recorder, budget, devices, clock)
+        return loop.settled(lambda: loop.run(instruments))
 
 
-class _StepLoop:
+class StepLoop:
+    """Runs steps and cuts the timing pass out of them, in the thread that made it."""
+
     def __init__(
         self,
         step: Callable[[], object],
@@ -82,9 +86,22 @@ class _StepLoop:
         self._done = 0
         self._began_ns = clock.monotonic_ns()
 
-    def run(self) -> Measurement:
+    def settled(self, run: Callable[[], Measurement]) -> Measurement:
+        """Return what ``run()`` measures; however it ends, nobody waits for a step any more."""
+        beat, clock = self._recorder.beat, self._clock
+        try:
+            measurement = run()
+        except BaseException:
+            # Nobody may take the author's teardown for a stalled step.
+            enter(beat, SETUP, clock.monotonic_ns())
+            raise
+        enter(beat, DONE, clock.monotonic_ns())
+        return measurement
+
+    def run(self, instruments: Sequence[Instrument]) -> Measurement:
+        """Warm up and time, again where the pass was not steady; then use ``instruments``."""
         enter(self._recorder.beat, WARM_UP, self._began_ns)
-        end = _PassEnd(0, 0.0, "")
+        end = PassEnd(0, 0.0, "")
         for attempt in range(MAX_PASSES):
             reason = self._warm_up()
             end = self._timed(reason)
@@ -92,58 +109,39 @@ class _StepLoop:
             if not end.reason or last or self._judge.fixed_steps() is not None:
                 break
             enter(self._recorder.beat, WARM_UP, self._clock.monotonic_ns(), self._median_ns())
-        return self._collected(end)
+        measurement = self._collected(end)
+        if not instruments:
+            return measurement
+        runner = EvidenceRunner(self, self._recorder, self._budget, self._clock)
+        windows = runner.run(instruments, self._median_ns() or 0)
+        return with_evidence(measurement, windows, self._recorder, self._budget)
 
-    def run_paced(self, pacer: Pacer) -> Measurement:
-        """Warm up and step when told; hold still, with nothing queued, in between."""
-        beat, clock = self._recorder.beat, self._clock
-        enter(beat, SETUP, clock.monotonic_ns())
-        pacer.await_warm_up()
-        self._began_ns = clock.monotonic_ns()
-        enter(beat, WARM_UP, self._began_ns)
-        unsteady = self._warm_up()
-        warmup_steps, readings = self._done, self._judge.readings.now()
-        warmup_s = (clock.monotonic_ns() - self._began_ns) / 1e9
-        step_ns = self._median_ns() or 0
-        used = self._devices.used()
-        if len(used) == 1:
-            self._stream.device = used[0]
+    # -- the evidence pass ------------------------------------------------------------------------
+
+    @contextmanager
+    def resting(self) -> Iterator[str]:
+        """Between two steps nothing runs once the devices are idle."""
         self._devices.synchronize()
-        pacer.warmed_up(step_ns)
-        blocks: list[tuple[int, int]] = []
-        while True:
-            enter(beat, SETUP, clock.monotonic_ns())
-            steps = pacer.next_block()
-            if not steps:
-                break
-            blocks.append(self._block(steps, step_ns))
-            pacer.block_done(steps, blocks[-1][1] - blocks[-1][0])
-        self._cut_window(warmup_steps, blocks)
-        self._judge.readings.take(self._done)
-        # No change point is looked for: what the host does in a pair, it does to both sides.
-        reason = unsteady or self._judge.readings.disturbed_since(readings)
-        return self._collected(_PassEnd(warmup_steps, warmup_s, reason))
+        yield ""
 
-    def _block(self, steps: int, step_ns: int) -> tuple[int, int]:
-        """Make ``steps`` steps; return when they began and ended."""
-        enter(self._recorder.beat, TIMING, self._clock.monotonic_ns(), step_ns)
-        start_ns = self._clock.monotonic_ns()
-        self._run(steps, "timing pass")
+    def step_until(self, done: Callable[[], bool]) -> None:
+        """Make one step after the other."""
+        while not done():
+            try:
+                self._run(1, "evidence pass")
+            except StopIteration:
+                raise WorkloadEndedError from None
+
+    def now_ns(self, at_rest: bool) -> int:
+        """Now, with idle devices, or the last mark."""
+        if not at_rest:
+            return self._stream.times_ns()[-1]
         self._devices.synchronize()
-        return start_ns, self._clock.monotonic_ns()
+        return self._clock.monotonic_ns()
 
-    def _cut_window(self, warmup_steps: int, blocks: list[tuple[int, int]]) -> None:
-        """Make ``blocks`` the timing pass."""
-        if not blocks:
-            raise StepError("the A/B ended before a step of the timing pass was made")
-        self._refuse_own_marks()
-        self._stream.window = (warmup_steps - 1, self._done - 1)
-        self._stream.window_ns = (blocks[0][0], blocks[-1][1])
-        self._stream.pauses_ns = [
-            (before[1], after[0]) for before, after in itertools.pairwise(blocks)
-        ]
+    # -- passes -----------------------------------------------------------------------------------
 
-    def _collected(self, end: _PassEnd) -> Measurement:
+    def _collected(self, end: PassEnd) -> Measurement:
         warmup = WarmUp(
             steps=end.warmup_steps,
             seconds=end.warmup_s,
@@ -179,7 +177,7 @@ class _StepLoop:
                 enter(beat, WARM_UP, self._clock.monotonic_ns(), self._median_ns())
             self._judge.readings.take(self._done)
 
-    def _timed(self, unsteady: str) -> _PassEnd:
+    def _timed(self, unsteady: str) -> PassEnd:
         """Run the timing pass; return what preceded it and why it was not steady, or ``""``."""
         warmup_steps, step_ns = self._done, self._median_ns()
         used = self._devices.used()
@@ -203,7 +201,7 @@ class _StepLoop:
         self._judge.readings.take(self._done)
         series = self._stream.mark_series(self._budget.token_kind, self._budget.constant_tokens)
         reason = unsteady or self._judge.unsteady_pass(step_times_ms(series), readings)
-        return _PassEnd(warmup_steps, (start_ns - self._began_ns) / 1e9, reason)
+        return PassEnd(warmup_steps, (start_ns - self._began_ns) / 1e9, reason)
 
     def _run_blocks(self, blocks: list[int]) -> None:
         """Run the timing pass, with a stop for the canaries between two blocks."""

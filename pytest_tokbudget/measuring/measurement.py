@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NoReturn
 
 from msgspec import field
@@ -12,13 +13,15 @@ from ..errors import MeasureError, UsageError
 from ..ports import Devices
 from ..records.base import Record
 from ..records.budget import Budget
+from ..records.evidence import Evidence
 from ..records.marks import GaugeSeries, MarkSeries, QueueSeries, SpanSeries
-from ..records.result import StepMs
+from ..records.result import FrameResult, StepMs
 from ..records.run import CanarySeries, Pass, WarmUp
 from .canary import Canaries
+from .evidence_pass import EvidenceWindows, evidence_passes
 from .recorder import Recorder
 
-NOT_MEASURED = "no evidence pass was run"
+NOT_MEASURED = "no evidence pass was run in this session"
 
 
 class Measurement(Record, frozen=True, kw_only=True):
@@ -44,14 +47,35 @@ class Measurement(Record, frozen=True, kw_only=True):
         return next(one for one in self.passes if one.kind == "timing")
 
 
+def with_evidence(
+    measurement: Measurement, windows: EvidenceWindows, recorder: Recorder, budget: Budget
+) -> Measurement:
+    """Return ``measurement`` with the evidence passes and all that was recorded in them."""
+    known = {
+        name: reason for name, reason in measurement.unavailable.items() if reason != NOT_MEASURED
+    }
+    return replace(
+        measurement,
+        passes=[*measurement.passes, *evidence_passes(windows.windows, recorder, budget)],
+        marks=recorder.mark_series(budget.token_kind, budget.constant_tokens),
+        spans=recorder.span_series(),
+        queues=recorder.queue_series(),
+        gauges=recorder.gauge_series(),
+        unavailable={**known, **windows.unavailable},
+    )
+
+
 class Measured:
     """What ``tokbudget(step)`` returns: this session's figures, for an author's own assertions.
 
     The verdict is not in it, since that needs all sessions.
     """
 
-    def __init__(self, measurement: Measurement) -> None:
+    def __init__(
+        self, measurement: Measurement, evidence: Callable[[], Evidence] | None = None
+    ) -> None:
         self.measurement = measurement
+        self._evidence = evidence
 
     @property
     def tok_s(self) -> float:
@@ -79,17 +103,33 @@ class Measured:
         return self.measurement.warmup.steps
 
     @property
-    def ledger(self) -> object:
-        """The partition of device time; raises ``MeasureError``, saying why there is none."""
-        self._refuse("ledger")
+    def ledger(self) -> dict[str, dict[str, float]]:
+        """Device → cause → ms a step, which sum to the step.
+
+        Computed when first asked for. Only sessions with an evidence pass have one; raises
+        ``MeasureError``, saying why there is none.
+        """
+        found = self._found("ledger")
+        if not found.ledgers:
+            self._refuse("ledger", found)
+        return {one.device: dict(one.rows_ms) for one in found.ledgers}
 
     @property
-    def hot_frames(self) -> object:
-        """The hottest CPU frames; raises ``MeasureError``, saying why there are none."""
-        self._refuse("hot_frames")
+    def hot_frames(self) -> list[FrameResult]:
+        """The frames that cost most, most first; as ``ledger`` otherwise."""
+        found = self._found("hot_frames")
+        if not found.hot_frames:
+            self._refuse("hot_frames", found)
+        return list(found.hot_frames)
 
-    def _refuse(self, name: str) -> NoReturn:
-        reason = self.measurement.unavailable.get(name, NOT_MEASURED)
+    def _found(self, name: str) -> Evidence:
+        if self._evidence is None:
+            self._refuse(name, Evidence())
+        return self._evidence()
+
+    def _refuse(self, name: str, found: Evidence) -> NoReturn:
+        reasons = {**self.measurement.unavailable, **found.unavailable}
+        reason = reasons.get(name, reasons.get("evidence", NOT_MEASURED))
         raise MeasureError(f"{name} was not measured: {reason}")
 
     def __repr__(self) -> str:

@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import numpy.typing as npt
 
 from ..analysis.rates import timing_pass
 from ..errors import StallError, WorkerDiedError
-from ..ports import Clock, Devices
+from ..ports import Clock, Devices, Instrument
 from ..records.budget import Budget
 from ..records.run import WarmUp
-from .beat import ALLOWED_SILENCE_NS, DONE, SETUP, TIMING, WARM_UP, allowed_silence_ns, enter
+from .beat import (
+    ALLOWED_SILENCE_NS,
+    DONE,
+    EVIDENCE,
+    SETUP,
+    TIMING,
+    WARM_UP,
+    allowed_silence_ns,
+    enter,
+)
 from .canary import Canaries
-from .measurement import Measurement, collected, require_steps, used_devices, with_canaries
+from .evidence_pass import HOLD_S, EvidenceRunner, WorkloadEndedError
+from .measurement import (
+    Measurement,
+    collected,
+    require_steps,
+    used_devices,
+    with_canaries,
+    with_evidence,
+)
 from .recorder import Recorder
 from .stacks import thread_stacks
 from .streams import Stream, living_threads
@@ -23,6 +41,10 @@ from .window import WindowCut
 
 Floats = npt.NDArray[np.float64]
 
+POLL_S = 0.25
+EVIDENCE_POLL_S = 0.02
+"""How often marks are looked at in the evidence pass; few of its windows last a second."""
+
 
 def watch_pipeline(
     pipeline: object,
@@ -30,8 +52,7 @@ def watch_pipeline(
     budget: Budget,
     devices: Devices,
     clock: Clock,
-    *,
-    poll_s: float = 0.25,
+    poll_s: float = POLL_S,
 ) -> Measurement:
     """Wait until the pipeline is steady, then measure about ``budget.steps`` counting marks of it.
 
@@ -47,6 +68,23 @@ def watch_pipeline(
     require_steps(budget)
     watch = Watcher(pipeline, recorder, budget, devices, clock, poll_s)
     return watch.settled(watch.run)
+
+
+def watch_with_instruments(
+    pipeline: object,
+    recorder: Recorder,
+    budget: Budget,
+    devices: Devices,
+    clock: Clock,
+    instruments: Sequence[Instrument],
+) -> Measurement:
+    """Measure as ``watch_pipeline`` does; then each of ``instruments`` gets a window, cut at marks.
+
+    A pipeline that has ended by then, or stands still, costs only the evidence.
+    """
+    require_steps(budget)
+    watch = Watcher(pipeline, recorder, budget, devices, clock, POLL_S)
+    return watch.settled(lambda: watch.with_instruments(watch.run(), instruments))
 
 
 class Watcher:
@@ -100,6 +138,41 @@ class Watcher:
                 warmup = WarmUp(steps=steps, seconds=seconds, steady=not reason, reason=reason)
                 return self._collected(warmup)
         raise AssertionError("the last attempt returns")
+
+    def with_instruments(
+        self, measurement: Measurement, instruments: Sequence[Instrument]
+    ) -> Measurement:
+        """Add an evidence pass for each instrument to a measurement that was made."""
+        if not instruments:
+            return measurement
+        runner = EvidenceRunner(self, self._recorder, self._budget, self._clock)
+        windows = runner.run(instruments, self._median_ns or 0)
+        return with_evidence(measurement, windows, self._recorder, self._budget)
+
+    @contextmanager
+    def resting(self) -> Iterator[str]:
+        """Hold all workers at their next safepoints, with the devices idle."""
+        running = self._recorder.hold(None, HOLD_S)
+        try:
+            self._devices.synchronize()
+            yield running[0] if running else ""
+        finally:
+            self._recorder.release()
+
+    def step_until(self, done: Callable[[], bool]) -> None:
+        """Wait for the workers' marks."""
+        self._phase, self._phase_ns, self._cut = EVIDENCE, self._clock.monotonic_ns(), None
+        while not done():
+            self._look_for_the_dead()
+            if self._ended():
+                raise WorkloadEndedError
+            self._look_for_stall()
+            with self._recorder.changed:
+                self._recorder.changed.wait(min(self._poll_s, EVIDENCE_POLL_S))
+
+    def now_ns(self, at_rest: bool) -> int:  # noqa: ARG002 - windows are cut at marks here
+        """The last counting mark."""
+        return max(one.times_ns()[-1] for one in self._counting() if one.log)
 
     def let_go(self) -> None:
         """Ask nothing more of the workers, and hold none."""
@@ -171,19 +244,29 @@ class Watcher:
     # -- looking ----------------------------------------------------------------------------------
 
     def _look(self) -> None:
-        """Raise for a dead worker and for a stall."""
+        """Raise for a dead worker, for one that ended too early, and for a stall."""
+        self._look_for_the_dead()
+        ended = self._ended()
+        if ended is not None:
+            raise WorkerDiedError(self._ended_early(ended))
+        self._look_for_stall()
+
+    def _look_for_the_dead(self) -> None:
         for stream in self._recorder.streams():
             if stream.error is not None:
                 raise WorkerDiedError(
                     f"worker {stream.name!r} ({stream.role or 'no role'}) of {self._name} died in "
                     f"the {self._phase_name()} by {type(stream.error).__name__}: {stream.error}"
                 ) from stream.error
+
+    def _ended(self) -> Stream | None:
+        """Return a counting worker that returned although more is wanted of it."""
         threads = living_threads()
         for stream in self._counting():
             over = self._cut is not None and self._cut.closed(stream)
             if not over and not (stream.alive and stream.native_id in threads):
-                raise WorkerDiedError(self._ended_early(stream))
-        self._look_for_stall()
+                return stream
+        return None
 
     def _ended_early(self, stream: Stream) -> str:
         if self._cut is None:
@@ -233,7 +316,7 @@ class Watcher:
         self._recorder.beat[ALLOWED_SILENCE_NS] = allowed
 
     def _phase_name(self) -> str:
-        return "timing pass" if self._phase == TIMING else "warm-up"
+        return {TIMING: "timing pass", EVIDENCE: "evidence pass"}.get(self._phase, "warm-up")
 
     def _counting(self) -> list[Stream]:
         return self._recorder.counting_streams(self._budget.constant_tokens)

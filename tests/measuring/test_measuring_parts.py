@@ -36,7 +36,7 @@ S = 10**9
         (WARM_UP, 7 * S, 140),
         (TIMING, S // 10, 10),
         (TIMING, S, 20),
-        (EVIDENCE, S, 0),
+        (EVIDENCE, S, 120),
         (DONE, None, 0),
     ],
 )

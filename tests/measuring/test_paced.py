@@ -10,8 +10,8 @@ from pytest_tokbudget.analysis.rates import step_times_ms
 from pytest_tokbudget.errors import MeasureError, StepError, WorkerDiedError
 from pytest_tokbudget.measuring import paced_watch
 from pytest_tokbudget.measuring.beat import ALLOWED_SILENCE_NS, DONE, PHASE, SETUP
-from pytest_tokbudget.measuring.loop import measure_steps
 from pytest_tokbudget.measuring.measurement import Measurement
+from pytest_tokbudget.measuring.paced_loop import measure_in_turn
 from pytest_tokbudget.measuring.paced_watch import watch_in_turn
 from pytest_tokbudget.records.budget import Budget
 
@@ -24,9 +24,7 @@ __all__ = ["pipeline"]
 
 def paced(bench: Bench, pacer: FakePacer, **budget: object) -> Measurement:
     wanted = Budget(**{"steps": 50, "warmup_steps": 4, **budget})  # type: ignore[arg-type]
-    return measure_steps(
-        bench.step, bench.recorder, wanted, bench.devices, bench.clock, pacer=pacer
-    )
+    return measure_in_turn(bench.step, bench.recorder, wanted, bench.devices, bench.clock, pacer)
 
 
 def test_a_pass_is_made_of_the_blocks_alone() -> None:

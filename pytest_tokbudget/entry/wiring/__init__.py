@@ -73,17 +73,12 @@ def measure_steps(
     from ...measuring.clock import SystemClock
     from ...measuring.devices import TorchDevices
     from ...measuring.loop import measure_steps
+    from ...measuring.paced_loop import measure_in_turn
 
-    more = {} if evidence is None else {"instruments": evidence.instruments}
-    return measure_steps(
-        step,
-        marks,
-        budget,
-        TorchDevices(),
-        SystemClock(),
-        pacer=pacer,
-        **more,
-    )
+    if pacer is not None:
+        return measure_in_turn(step, marks, budget, TorchDevices(), SystemClock(), pacer)
+    instruments = () if evidence is None else evidence.instruments
+    return measure_steps(step, marks, budget, TorchDevices(), SystemClock(), instruments)
 
 
 def watch(
@@ -97,19 +92,21 @@ def watch(
     from ...measuring.clock import SystemClock
     from ...measuring.devices import TorchDevices
     from ...measuring.paced_watch import watch_in_turn
-    from ...measuring.watch import watch_pipeline
+    from ...measuring.watch import watch_with_instruments
 
     if pacer is not None:
         return watch_in_turn(pipeline, marks, budget, TorchDevices(), SystemClock(), pacer)
-    more = {} if evidence is None else {"instruments": evidence.instruments}
-    return watch_pipeline(pipeline, marks, budget, TorchDevices(), SystemClock(), **more)
+    instruments = () if evidence is None else evidence.instruments
+    return watch_with_instruments(
+        pipeline, marks, budget, TorchDevices(), SystemClock(), instruments
+    )
 
 
 def measured(measurement: Measurement, evidence: Callable[[], Evidence] | None = None) -> Measured:
     """What the author sees of a measurement."""
     from ...measuring.measurement import Measured
 
-    return Measured(measurement) if evidence is None else Measured(measurement, evidence)
+    return Measured(measurement, evidence)
 
 
 def conditions() -> ConditionsReader:
