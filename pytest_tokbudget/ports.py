@@ -7,6 +7,7 @@ from typing import Protocol
 
 from .records.base import Unavailable
 from .records.baseline import Baseline, RefreshEntry, StoredSession
+from .records.evidence import Evidence
 from .records.launch import WorkerOutcome, WorkerSpec
 from .records.machine import MachineClass
 from .records.result import RunResult
@@ -148,8 +149,9 @@ class BaselineStore(Protocol):
         machine: MachineClass,
         sessions: list[StoredSession],
         entry: RefreshEntry,
+        reference: Evidence | None = None,
     ) -> None:
-        """Queue a new anchor."""
+        """Queue a new anchor, with the evidence of one of its sessions."""
         ...
 
     def append(

@@ -8,25 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import exp, fsum, log
+from typing import Any
 
 import msgspec
 
+from ..records.evidence import DeviceLedgerMs, Evidence
 from ..records.machine import Accelerator
 from ..records.marks import MarkSeries
 from ..records.result import DeviceResult, StepMs, TestResult
 from ..records.run import RunRecord
 from ..records.verdict import Outcome, Verdict
 from ..records.workload import JsonValue
+from .evidence_findings import changed_counters, rank_findings
 from .queue_use import queue_results
 from .rates import pooled_step_times_ms, step_percentiles
 
-_NO_EVIDENCE = "no evidence pass: only the timing pass was run"
+_NO_EVIDENCE = "no evidence pass was run"
 
 _NOT_MEASURED = {
     "threads": _NO_EVIDENCE,
     "hot_frames": _NO_EVIDENCE,
     "counters": _NO_EVIDENCE,
     "findings": _NO_EVIDENCE,
+    "changed_counters": "no baseline with a device trace to compare with",
+    "sentences": _NO_EVIDENCE,
+    "sampling": _NO_EVIDENCE,
     "perturbation": _NO_EVIDENCE,
     "ledger": _NO_EVIDENCE,
 }
@@ -43,8 +49,12 @@ FALSE_ALARM_SHARE = 0.01
 _JUDGED = ("PASS", "IMPROVED", "REGRESSED", "INCONCLUSIVE")
 
 
-def test_result(verdict: Verdict, runs: Sequence[RunRecord]) -> TestResult:
-    """Return the result of a judged test.
+def test_result(
+    verdict: Verdict,
+    runs: Sequence[RunRecord],
+    reference: Evidence | None = None,  # noqa: PT028 - it builds a TestResult, it is no test
+) -> TestResult:
+    """Return the result of a judged test; ``reference`` is the evidence of its baseline.
 
     ``runs`` are its sessions, those of ``verdict.sessions`` first and in the same order; further
     ones were measured after the verdict and are listed as set aside. A verdict that lists no
@@ -57,7 +67,7 @@ def test_result(verdict: Verdict, runs: Sequence[RunRecord]) -> TestResult:
         )
     set_aside = [figure.set_aside for figure in verdict.sessions] or [""] * len(runs)
     set_aside += ["measured after the verdict"] * (len(runs) - len(set_aside))
-    figures = _figures(runs, set_aside)
+    figures = _figures(runs, set_aside, reference)
     if verdict.tok_s is not None:
         figures["tok_s"] = verdict.tok_s
     return _with_reasons(
@@ -86,7 +96,7 @@ def failed_result(
     """
     why = f"{outcome}: no verdict was reached"
     complete = [run for run in runs if _is_complete(run)]
-    figures = _figures(complete, [""] * len(complete)) if complete else {}
+    figures = _figures(complete, [""] * len(complete), None) if complete else {}
     result = TestResult(nodeid=nodeid, outcome=outcome, reason=reason, **figures)
     return _with_reasons(result, why)
 
@@ -104,12 +114,19 @@ def _is_complete(run: RunRecord) -> bool:
     return any(one.kind == "timing" and one.steps > 0 and one.tok_s > 0 for one in run.passes)
 
 
-def _figures(runs: Sequence[RunRecord], set_aside: Sequence[str]) -> dict[str, JsonValue]:
+def _figures(
+    runs: Sequence[RunRecord], set_aside: Sequence[str], reference: Evidence | None
+) -> dict[str, Any]:
     """Return the fields of ``TestResult`` that need no verdict."""
     counted = [run for run, why in zip(runs, set_aside) if not why] or list(runs)
     first = counted[0]
     marks = [series for run in counted for series in run.marks]
     unavailable = {name: why for run in runs for name, why in run.unavailable.items()}
+    evidence = next((run.evidence for run in runs if run.evidence is not None), None)
+    if evidence is not None:
+        unavailable = {
+            name: why for name, why in unavailable.items() if name not in _NOT_MEASURED
+        } | evidence.unavailable
     return {
         "tok_s": exp(fsum(log(run.timing.tok_s) for run in counted) / len(counted)),
         "token_kind": first.budget.token_kind,
@@ -118,9 +135,23 @@ def _figures(runs: Sequence[RunRecord], set_aside: Sequence[str]) -> dict[str, J
         "steps": min(run.timing.steps for run in counted),
         "warmup_steps": max(run.warmup.steps for run in counted),
         "step_ms": _step_ms(marks),
-        "devices": _devices(first),
+        "devices": _devices(first, evidence),
         "queues": queue_results(counted) or None,
         "unavailable": unavailable,
+        **(_of_evidence(evidence, reference) if evidence is not None else {}),
+    }
+
+
+def _of_evidence(evidence: Evidence, reference: Evidence | None) -> dict[str, Any]:
+    return {
+        "threads": evidence.threads or None,
+        "hot_frames": evidence.hot_frames or None,
+        "counters": evidence.counters or None,
+        "findings": rank_findings(evidence, reference),
+        "changed_counters": changed_counters(evidence, reference) or None,
+        "sentences": evidence.sentences,
+        "sampling": evidence.sampling or None,
+        "perturbation": evidence.perturbation or None,
     }
 
 
@@ -144,17 +175,29 @@ def _step_ms(marks: Iterable[MarkSeries]) -> StepMs | None:
     return step_percentiles(times) if times.size else None
 
 
-def _devices(run: RunRecord) -> list[DeviceResult] | None:
-    found = [_device(name, run.machine.accelerators) for name in run.devices]
+def _devices(run: RunRecord, evidence: Evidence | None) -> list[DeviceResult] | None:
+    ledgers = {one.device: one for one in evidence.ledgers} if evidence is not None else {}
+    found = [_device(name, run.machine.accelerators, ledgers.get(name)) for name in run.devices]
     return found or None
 
 
-def _device(name: str, accelerators: Sequence[Accelerator]) -> DeviceResult:
+def _device(
+    name: str, accelerators: Sequence[Accelerator], ledger: DeviceLedgerMs | None
+) -> DeviceResult:
     kind, _, index = name.partition(":")
-    for one in accelerators:
-        if kind == "cuda" and str(one.index) == (index or "0"):
-            return DeviceResult(uuid=one.uuid, name=f"{name} {one.product}")
-    return DeviceResult(uuid=None, name=name)
+    device = DeviceResult(uuid=None, name=name)
+    # The machine record lists accelerators in CUDA's order; ``index`` is the driver's.
+    if kind == "cuda" and int(index or 0) < len(accelerators):
+        one = accelerators[int(index or 0)]
+        device = DeviceResult(uuid=one.uuid, name=f"{name} {one.product}")
+    if ledger is None:
+        return device
+    return msgspec.structs.replace(
+        device,
+        busy_ms_per_step=ledger.busy_ms,
+        idle_pct=100 * max(ledger.step_ms - ledger.busy_ms, 0.0) / ledger.step_ms,
+        ledger=dict(ledger.rows_ms),
+    )
 
 
 def _why_no_comparison(verdict: Verdict) -> str:
@@ -166,8 +209,6 @@ def _why_no_comparison(verdict: Verdict) -> str:
 
 def _with_reasons(result: TestResult, no_comparison: str) -> TestResult:
     """Return ``result`` with a reason for every field that is ``None``."""
-    import msgspec
-
     reasons = {
         **_NOT_MEASURED,
         "step_ms": "the sessions hold no marks of a counting worker",

@@ -109,9 +109,10 @@ class Tokbudget:
         nodeid = self._context.item.nodeid
         for key in demands:
             if key not in CALL_KEYWORDS:
+                what = "belongs to the marker" if key in KEYWORDS else "unknown keyword"
                 raise UsageError(
-                    f"{nodeid}: tokbudget(…, {key}=…): unknown keyword; "
-                    f"known are {', '.join(CALL_KEYWORDS)}"
+                    f"{nodeid}: tokbudget(…, {key}=…): {what}; "
+                    f"known in a call are {', '.join(CALL_KEYWORDS)}"
                 )
         demand = resolve(self._context.settings, {**self._context.marker, **demands}, nodeid)
         if self._used:

@@ -103,7 +103,9 @@ class TestResult(Record, frozen=True, kw_only=True):
 
     ``reason`` holds one sentence a line, most important first. ``steps`` is the fewest a counted
     session measured and ``warmup_steps`` the most one warmed up; ``step_ms`` and ``queues`` are
-    over all counted sessions together.
+    over all counted sessions together. ``changed_counters`` are exact ones that differ from the
+    baseline's, (then, now) a step; ``sentences`` say what stands out on the host; ``sampling``
+    states what the hot frames rest on.
     """
 
     __test__ = False
@@ -130,6 +132,9 @@ class TestResult(Record, frozen=True, kw_only=True):
     queues: list[QueueResult] | None = None
     counters: dict[str, float] | None = None
     findings: list[Finding] | None = None
+    changed_counters: dict[str, tuple[float, float]] | None = None
+    sentences: list[str] | None = None
+    sampling: str | None = None
     perturbation: dict[str, float] | None = None
     unavailable: dict[str, str] = {}
 

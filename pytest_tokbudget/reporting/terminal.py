@@ -13,6 +13,7 @@ from ..analysis.results import FALSE_ALARM_SHARE, expected_false_alarms
 from ..records.machine import MachineRecord
 from ..records.result import QueueResult, StepMs, TestResult
 from .canvas import drawn
+from .evidence_text import evidence_rows
 from .figures import (
     count,
     fitting,
@@ -68,7 +69,7 @@ def render(
     heading = Text.assemble((result.outcome, style), "  ", fitting(result.nodeid, encoding))
     reason = Padding(Text(fitting(_sentences(result), encoding)), (0, 0, 0, 2))
     parts = [drawn(Group(heading, reason), width=width, color=color)]
-    rows = [*_rows(result)]
+    rows = [*_rows(result), *evidence_rows(result)]
     if rows and machine is not None:
         rows += [("machine", machine_line(machine)), ("versions", versions_line(machine))]
     if rows:

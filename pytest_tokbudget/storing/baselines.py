@@ -13,6 +13,7 @@ from ..analysis.stats import pool_learned
 from ..errors import MismatchError, RefreshRefusedError, StoreError
 from ..records.base import SCHEMA, Unavailable
 from ..records.baseline import Baseline, RefreshEntry, StoredSession
+from ..records.evidence import Evidence
 from ..records.machine import MachineClass
 from ..records.workload import Workload
 from .atomic import check_writable, locked, remove_leftovers, write_all
@@ -78,8 +79,9 @@ class BaselineDirectory:
         machine: MachineClass,
         sessions: list[StoredSession],
         entry: RefreshEntry,
+        reference: Evidence | None = None,
     ) -> None:
-        """Queue a new anchor.
+        """Queue a new anchor, with the evidence of one of its sessions.
 
         Appended sessions of the old one end with it; what they taught about the spread is carried
         on, unless the workload declares something else now. The entry's old → new is settled when
@@ -94,6 +96,7 @@ class BaselineDirectory:
                 token_kind=str(workload.declaration.get("token_kind", "real")),
                 anchor=sessions,
                 learned=None if like is None else pool_learned(like),
+                reference=reference,
                 log=[
                     *([] if old is None else old.log),
                     entry if like is None else against(entry, sessions, like),

@@ -17,6 +17,8 @@ SIGNIFICANT_DIGITS = 7
 """Of a stored figure: 1e-7 is far below the smallest spread that judging assumes (0.25 %)."""
 
 _MEASURED = ("anchor", "appended", "learned", "log")
+_REFERENCE_DIGITS = 4
+"""Of the evidence kept for comparison, which is no more exact and longer."""
 
 
 class _Header(msgspec.Struct):
@@ -40,18 +42,19 @@ def encode_baseline(baseline: Baseline) -> bytes:
     """
     tree = msgspec.to_builtins(baseline)
     for name in _MEASURED:
-        tree[name] = _rounded(tree[name])
+        tree[name] = _rounded(tree[name], SIGNIFICANT_DIGITS)
+    tree["reference"] = _rounded(tree["reference"], _REFERENCE_DIGITS)
     text = msgspec.json.encode(tree, order="sorted")
     return msgspec.json.format(text, indent=2) + b"\n"
 
 
-def _rounded(value: Any) -> Any:
+def _rounded(value: Any, digits: int) -> Any:
     if isinstance(value, float):
-        return float(f"{value:.{SIGNIFICANT_DIGITS}g}")
+        return float(f"{value:.{digits}g}")
     if isinstance(value, dict):
-        return {key: _rounded(one) for key, one in value.items()}
+        return {key: _rounded(one, digits) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_rounded(one) for one in value]
+        return [_rounded(one, digits) for one in value]
     return value
 
 

@@ -10,9 +10,11 @@ from ..analysis.spread import slowness
 from ..analysis.stats import slow_outliers
 from ..errors import RefreshRefusedError
 from ..records.baseline import Baseline, RefreshEntry, StoredSession
+from ..records.evidence import Evidence
 from ..records.run import RunRecord
 from .machine_class import describe_differences, differing_fields, machine_class
 from .noise import check_noise
+from .reference import reference_of
 from .refresh_log import RefreshTerms, like_for_like, log_entry, stored_session
 
 FEWEST_SESSIONS = 3
@@ -28,7 +30,8 @@ class Proposal:
 
     ``sessions`` are the new anchor; ``set_aside`` the indices of the runs left out as slow;
     ``replacements_needed`` how many more runs to measure before this may be stored (then propose
-    again with all runs). ``note`` is a sentence for the person, ``""`` where there is none.
+    again with all runs). ``note`` is a sentence for the person, ``""`` where there is none;
+    ``reference`` the evidence of the first kept run that has any.
     """
 
     sessions: list[StoredSession]
@@ -36,6 +39,7 @@ class Proposal:
     set_aside: list[int] = field(default_factory=list)
     replacements_needed: int = 0
     note: str = ""
+    reference: Evidence | None = None
 
 
 def propose_anchor(
@@ -77,6 +81,7 @@ def propose_anchor(
         set_aside=set_aside,
         replacements_needed=missing,
         note=note,
+        reference=reference_of(kept),
     )
 
 
@@ -114,6 +119,7 @@ def candidate(runs: Sequence[RunRecord], *, terms: RefreshTerms) -> Baseline:
         machine_class=machine_class(runs[0].machine),
         token_kind=runs[0].budget.token_kind,
         anchor=sessions,
+        reference=reference_of(runs),
         log=[log_entry(sessions, old=None, terms=terms)],
     )
 

@@ -42,6 +42,8 @@ class Project:
     monkeypatch: pytest.MonkeyPatch
     autoload: bool = False
     """Whether other people's plugins load too; they take longer than a session."""
+    evidence: str = "never"
+    """Evidence takes five seconds and more a test, and has tests of its own."""
 
     def write(self, name: str, text: str) -> Path:
         """Write a file of the project."""
@@ -52,6 +54,7 @@ class Project:
 
     def run(self, *args: str, slower: float = 1, **env: str) -> pytest.RunResult:
         """Run pytest with ``args`` in a process of its own."""
+        args = ("-o", f"tokbudget_evidence={self.evidence}", *args)
         with self.monkeypatch.context() as patch:
             patch.setenv("SLOWER", str(slower))
             for name, value in env.items():

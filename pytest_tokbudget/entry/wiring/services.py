@@ -179,7 +179,11 @@ class Services:
             )
         run = runs[0]
         self.store.replace_anchor(
-            run.workload, machine_class(run.machine), proposal.sessions, proposal.entry
+            run.workload,
+            machine_class(run.machine),
+            proposal.sessions,
+            proposal.entry,
+            proposal.reference,
         )
         return recorded(proposal, run.budget)
 
@@ -205,8 +209,11 @@ class Services:
         )
 
     def result(self, verdict: Verdict, runs: Sequence[RunRecord]) -> TestResult:
-        """A judged test as run.json has it."""
-        return test_result(verdict, runs)
+        """A judged test as run.json has it, its evidence beside that of its baseline."""
+        compared = verdict.baseline_tok_s is not None and self._settings.against is None
+        baseline = self.load(runs[0]) if compared else None
+        reference = baseline.reference if isinstance(baseline, Baseline) else None
+        return test_result(verdict, runs, reference)
 
     def failed_result(
         self, nodeid: str, outcome: str, reason: str, runs: Sequence[RunRecord] = ()
