@@ -55,9 +55,11 @@ def load_session(path: Path) -> list[Recording]:
     ]
 
 
-def _queue_waits_ms(evidence: Evidence, fault: str, timeline: Timeline) -> dict[int, float]:
-    """Time in queue calls by thread in the timing pass of a fault, ms a step."""
-    window = evidence.meta["timing_pass"][fault]
+def _queue_waits_ms(evidence: Evidence, fault: str, timeline: Timeline) -> dict[int, float] | None:
+    """Time in queue calls by thread in the timing pass of a fault, ms a step, if there was one."""
+    window = evidence.meta.get("timing_pass", {}).get(fault)
+    if window is None:
+        return None
     offset = window["unix_offset_ns"]
     ends = (window["start_ns"] - offset, window["end_ns"] - offset)
     queues, marks = _queues(evidence), _marks(evidence)
