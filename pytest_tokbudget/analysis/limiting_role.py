@@ -23,6 +23,8 @@ BLOCKS = 8
 LEAST_AGREEING_BLOCKS = 6
 LEAST_AHEAD = 0.03
 STARVED = 0.05
+MOST_HEADROOM = 4.0
+"""Beyond fivefold the figure rests on hardly any work of the next role."""
 Floats = npt.NDArray[np.float64]
 
 
@@ -181,11 +183,14 @@ def _sentence(found: LimitingRole) -> str:
         return (
             f"no role alone limits the pipeline: shares of time waiting for others: {_and(waits)}"
         )
+    more = (
+        f"by at most {found.headroom:.0%}" if found.headroom <= MOST_HEADROOM else "many times over"
+    )
     return (
         f"{first.role} limits the pipeline: its {first.workers} "
         f"worker{'s' if first.workers != 1 else ''} waited {1 - first.busy_share:.0%} of the time "
-        f"for others, {_and(waits[1:])}; a faster {first.role} could raise the rate by at most "
-        f"{found.headroom:.0%} before {second.role} limits"
+        f"for others, {_and(waits[1:])}; a faster {first.role} could raise the rate "
+        f"{more} before {second.role} limits"
     )
 
 

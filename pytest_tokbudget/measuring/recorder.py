@@ -187,8 +187,15 @@ class Recorder:
         return self._own_stream() if stream is None else stream
 
     def mark_series(self, kind: str, constant_tokens: int | None = None) -> list[MarkSeries]:
-        """Return all marks; bare counts are of ``kind``, marks without one ``constant_tokens``."""
-        return [one.mark_series(kind, constant_tokens) for one in self.streams() if one.log]
+        """Return all marks; bare counts are of ``kind``, marks without one ``constant_tokens``.
+
+        A worker with a role that made none has an empty series: it says who does what.
+        """
+        return [
+            one.mark_series(kind, constant_tokens)
+            for one in self.streams()
+            if one.log or one.role is not None
+        ]
 
     def span_series(self) -> list[SpanSeries]:
         """Return all declared waits and stages."""
