@@ -9,6 +9,8 @@ from ..records.result import Finding, FrameResult
 from .growth import growth_findings, what_if_findings
 
 MOST = 10
+MOST_KEPT = 20
+"""Hot frames that evidence keeps."""
 LEAST_MS = 0.02
 LEAST_SHARE_OF_STEP = 0.005
 """Of the growth of a hot frame: less is the sampler's own scatter."""
@@ -43,9 +45,13 @@ def rank_findings(now: Evidence, then: Evidence | None) -> list[Finding]:
 
 def changed_counters(now: Evidence, then: Evidence | None) -> dict[str, tuple[float, float]]:
     """Return exact counters that differ, name → (then, now) a step; those of one side alone too."""
-    if then is None or now.causes is None or then.causes is None:
+    if then is None:
         return {}
-    names = sorted({*now.counters, *then.counters})
+    traced = now.causes is not None and then.causes is not None
+    # Without a trace on both sides only what the host counts can be compared.
+    names = sorted(
+        {*now.counters, *then.counters} if traced else {*now.counters} & {*then.counters}
+    )
     pairs = {name: (then.counters.get(name, 0.0), now.counters.get(name, 0.0)) for name in names}
     return {
         name: (old, new)
@@ -62,15 +68,20 @@ def ledger_difference(now: DeviceLedgerMs, then: DeviceLedgerMs) -> dict[str, fl
 
 def _host_findings(now: Evidence, then: Evidence | None) -> Iterator[Finding]:
     before = dict(_costs(then)) if then is not None else {}
+    # A frame below the coldest one that was kept cost at most as much as that one.
+    unseen_ms = min(before.values(), default=0.0) if len(before) >= MOST_KEPT else 0.0
     costs = dict(_costs(now))
     least = max(LEAST_MS, LEAST_SHARE_OF_STEP * max(costs.values(), default=0.0))
-    by_key = {_key(one): one for one in now.hot_frames}
+    by_key: dict[tuple[str, str], list[FrameResult]] = {}
+    for one in now.hot_frames:
+        by_key.setdefault(_key(one), []).append(one)
     known = then is not None and bool(then.hot_frames)
-    grown = {key: ms - before.get(key, 0.0) if known else ms for key, ms in costs.items()}
+    grown = {key: ms - before.get(key, unseen_ms) if known else ms for key, ms in costs.items()}
     for key, ms in sorted(grown.items(), key=lambda one: -one[1]):
         if ms < least:
             continue
-        frame = by_key[key]
+        lines = by_key[key]
+        frame = max(lines, key=lambda one: one.samples)
         yield Finding(
             cause=f"host: {frame.function}",
             thread=frame.threads[0] if len(frame.threads) == 1 else None,
@@ -79,7 +90,7 @@ def _host_findings(now: Evidence, then: Evidence | None) -> Iterator[Finding]:
             ms_per_step=costs[key],
             baseline_ms_per_step=before.get(key, 0.0) if known else None,
             delta_ms_per_step=ms if known else None,
-            samples=frame.samples,
+            samples=sum(one.samples for one in lines),
             method="samples",
         )
 

@@ -195,9 +195,21 @@ def _device(
     return msgspec.structs.replace(
         device,
         busy_ms_per_step=ledger.busy_ms,
-        idle_pct=100 * max(ledger.step_ms - ledger.busy_ms, 0.0) / ledger.step_ms,
+        idle_pct=100 * max(ledger.step_ms - ledger.busy_ms, 0.0) / ledger.step_ms
+        if ledger.step_ms > 0
+        else None,
         ledger=dict(ledger.rows_ms),
     )
+
+
+def _has_evidence(result: TestResult) -> bool:
+    return result.findings is not None
+
+
+def _is_missing(result: TestResult, name: str) -> bool:
+    if name == "ledger":
+        return all(device.ledger is None for device in result.devices or ())
+    return getattr(result, name, None) is None
 
 
 def _why_no_comparison(verdict: Verdict) -> str:
@@ -227,6 +239,9 @@ def _with_reasons(result: TestResult, no_comparison: str) -> TestResult:
         none = "no session was complete"
         reasons |= dict.fromkeys((*measured, "queues", "devices", "token_scope"), none)
         reasons["floor_tok_s"] = no_comparison
-    missing = {name for name in reasons if getattr(result, name, None) is None}
+    if result.sessions is not None and _has_evidence(result):
+        # An evidence pass was run: what it did not see it says itself.
+        reasons |= dict.fromkeys(_NOT_MEASURED, "the evidence pass saw none")
+    missing = {name for name in reasons if _is_missing(result, name)}
     unavailable = {name: why for name, why in reasons.items() if name in missing}
     return msgspec.structs.replace(result, unavailable={**unavailable, **result.unavailable})
