@@ -116,8 +116,9 @@ class _Reader:
             if thread.frames:
                 root, rest = keys[thread.frames[0]], tuple(thread.frames[1:])
                 name = self._threads.setdefault(_thread(root[0]), len(self._threads))
-                stack = self._stacks.setdefault(rest, len(self._stacks))
-                thread.run = (name, stack) if rest else None
+                # A thread that begins or ends has no frame of its own: no stack either.
+                if rest:
+                    thread.run = (name, self._stacks.setdefault(rest, len(self._stacks)))
         self._in_round.clear()
 
 

@@ -133,7 +133,10 @@ def _sampling(record: CpuRecord) -> str:
     if stacks is None:
         return ""
     text = f"{stacks.samples:,} samples, {stacks.rate_hz:.0f} Hz, {stacks.seconds:.1f} s"
-    text += f", clock ±{stacks.clock_uncertainty_ns / 1e6:.1f} ms"
+    if stacks.unaligned:
+        text += f"; not on the trace's clock, which it is not joined to: {stacks.unaligned}"
+    else:
+        text += f", clock ±{stacks.clock_uncertainty_ns / 1e6:.1f} ms"
     if stacks.blind:
         lost = sum(end - start for start, end in stacks.blind) / 1e9
         times = f"{len(stacks.blind)} time{'s' if len(stacks.blind) > 1 else ''}"

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..records.base import Unavailable
 from ..records.cpu import SampledStacks, SampledThread
 from .beacon_clock import Ints, SolvedClock, blind_stretches, solve_clock
 from .chrometrace import FrameKey, RawStacks, Run
@@ -39,16 +38,19 @@ class Sampling:
     lifetimes_ns: Mapping[int, tuple[int, int]] | None = None
 
 
-def sampled_stacks(raw: RawStacks, sampling: Sampling) -> SampledStacks | Unavailable:
-    """Put ``raw`` on the process's clock; ``Unavailable`` where the beacon does not tell it."""
-    clock = _clock(raw, sampling)
-    if isinstance(clock, str):
-        return Unavailable(f"the stacks cannot be put on the process's clock: {clock}")
+def sampled_stacks(raw: RawStacks, sampling: Sampling) -> SampledStacks:
+    """Put ``raw`` on the process's clock; ``unaligned`` where the beacon does not tell it.
+
+    Then the time is as good as the moments between which the sampler must have begun: enough for
+    tables, too coarse to find gaps or blind stretches with.
+    """
+    found = _clock(raw, sampling)
+    clock = _coarse_clock(raw, sampling) if isinstance(found, str) else found
     rounds = np.array(raw.round_us, np.int64) * 1000 + clock.offset_ns
     interval = 1e9 / max(sampling.asked_hz, 1.0)
     least = max(BLIND_NS, round(BLIND_INTERVALS * interval))
     log = np.array(sampling.beacon_ns, np.int64)
-    blind = blind_stretches(rounds, log, least)
+    blind = [] if isinstance(found, str) else blind_stretches(rounds, log, least)
     kept, ours = _kept_threads(raw)
     runs = _within_lifetimes(raw, rounds, sampling.lifetimes_ns or {}, kept)
     unseen = sum(end - start for start, end in blind)
@@ -72,6 +74,7 @@ def sampled_stacks(raw: RawStacks, sampling: Sampling) -> SampledStacks | Unavai
         samples=samples,
         seconds=seconds,
         clock_uncertainty_ns=clock.uncertainty_ns,
+        unaligned=found if isinstance(found, str) else "",
         blind=blind,
         errors=sampling.errors,
         own_cpu_pct=sampling.own_cpu_pct,
@@ -89,9 +92,17 @@ def _clock(raw: RawStacks, sampling: Sampling) -> SolvedClock | str:
         return "the sampler never saw the beacon"
     looks = np.array(raw.round_us, np.int64)[seen] * 1000
     log = np.array(sampling.beacon_ns, np.int64)
+    return solve_clock(looks, states[seen], log, _offset_bounds(raw, sampling))
+
+
+def _offset_bounds(raw: RawStacks, sampling: Sampling) -> tuple[int, int]:
     spawned, ended = sampling.bounds_ns
-    bounds = (spawned, max(spawned, ended - raw.round_us[-1] * 1000))
-    return solve_clock(looks, states[seen], log, bounds)
+    return spawned, max(spawned, ended - raw.round_us[-1] * 1000)
+
+
+def _coarse_clock(raw: RawStacks, sampling: Sampling) -> SolvedClock:
+    low, high = _offset_bounds(raw, sampling)
+    return SolvedClock((low + high) // 2, (high - low) // 2, 0.0)
 
 
 def _marker(frames: Sequence[FrameKey], stack: Sequence[int], markers: tuple[str, str]) -> int:

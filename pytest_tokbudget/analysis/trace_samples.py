@@ -37,14 +37,15 @@ def trace_samples(
     unix_offset_ns: int,
     rootdir: str = "",
 ) -> TraceSamples | None:
-    """Samples of those ``threads`` (of a trace) that were sampled; ``None`` without stacks.
+    """Samples of those ``threads`` (of a trace) that were sampled; ``None`` without stacks
+    on the process's clock.
 
     Every round in which the sampler is known to have looked is one sample a thread, corrected for
     the order in which threads are read; ``unix_offset_ns`` added to marks gives the trace's clock.
     The lines of one function count as one frame, under the line seen most often.
     """
     stacks = record.stacks
-    if stacks is None or not stacks.run_first:
+    if stacks is None or stacks.unaligned or not stacks.run_first:
         return None
     names, of_stack, kinds = _frames(stacks, rootdir)
     index = {one.native_id: at for at, one in enumerate(threads) if one.native_id}

@@ -11,7 +11,8 @@ import time
 from pathlib import Path
 
 NAME = "tokbudget-beacon"
-PAUSE_S = (0.015, 0.045)
+PAUSE_S = (0.004, 0.012)
+"""Short, for what tells the clock is the looks near a change."""
 
 
 def beacon_a(seconds: float) -> None:

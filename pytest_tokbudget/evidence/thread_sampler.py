@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-COST_SHARE = 0.03
+COST_SHARE = 0.02
 """What this process may use of a core: with many threads it looks less often."""
 CHILDREN_EVERY_S = 1.0
 TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")

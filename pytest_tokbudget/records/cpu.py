@@ -30,9 +30,10 @@ class SampledStacks(Record, frozen=True, kw_only=True):
     ``run_first[i] … run_last[i] − 1``; a round stands for the time until the next one.
     ``blind`` are stretches in which the sampler saw nothing; they are left out of everything.
     ``samples`` counts thread × round as the sampler did, ``rate_hz`` is what it achieved of
-    ``asked_hz`` over ``seconds`` (blind stretches not counted). ``clock_uncertainty_ns`` is half
-    the range of offsets that agree with the beacon. ``own_cpu_pct`` is what the sampler cost, of
-    one core.
+    ``asked_hz`` over ``seconds`` (blind stretches not counted). ``clock_uncertainty_ns`` is two
+    standard deviations of what the beacon told of the clock. Where it told nothing ``unaligned``
+    says why: the times are then good for tables, not to be compared with a trace's.
+    ``own_cpu_pct`` is what the sampler cost, of one core.
     """
 
     frames: list[tuple[str, str, int]]
@@ -53,6 +54,7 @@ class SampledStacks(Record, frozen=True, kw_only=True):
     errors: int = 0
     own_cpu_pct: float | None = None
     source: list[str] = []
+    unaligned: str = ""
 
 
 class ThreadClock(Record, frozen=True, kw_only=True):

@@ -42,6 +42,21 @@ def test_the_offset_is_found_to_half_a_millisecond(seed: int, offset_ms: int) ->
     assert found.agreeing == 1.0
 
 
+@settings(deadline=None, max_examples=25)
+@given(seed=st.integers(0, 10_000))
+def test_stamps_that_come_late_do_not_move_the_offset_by_a_millisecond(seed: int) -> None:
+    log = beacon_log(seed)
+    looks = looks_at(log, 70 * MS, seed + 1)
+    choose = random.Random(seed + 2)
+    # One in four was put aside between the look and its stamp, one in a hundred for long.
+    late = [choose.expovariate(1 / 3) if choose.random() < 0.25 else 0.0 for _ in looks]
+    late = [one + (60 if choose.random() < 0.01 else 0) for one in late]
+    times = looks[:, 0] + (np.array(late) * MS).astype(np.int64)
+    found = solve_clock(times, looks[:, 1], np.array(log), (0, 500 * MS))
+    assert isinstance(found, SolvedClock)
+    assert abs(found.offset_ns - 70 * MS) <= MS
+
+
 def test_a_sampler_that_never_agrees_gives_no_clock() -> None:
     log = beacon_log(1)
     choose = random.Random(2)

@@ -53,3 +53,14 @@ def test_a_thread_without_a_name_keeps_its_number() -> None:
     events = [event("B", "thread (0x7F00)", 1, 5), event("B", "f", 1, 5, 1)]
     events.append(event("E", "f", 1, 20_000, 1))
     assert read_chrometrace(json.dumps(events).encode()).threads == [(0, "")]
+
+
+def test_a_thread_without_a_frame_of_its_own_has_no_stack() -> None:
+    bare = [
+        event("B", "thread (13): begins", 3, 1_005),
+        event("E", "thread (13): begins", 3, 2_000),
+    ]
+    events = sorted([*two_threads(), *bare], key=lambda one: int(str(one["ts"])))
+    raw = read_chrometrace(json.dumps(events).encode())
+    assert all(raw.stacks)
+    assert (13, "begins") not in [raw.threads[one[0]] for one in raw.runs]

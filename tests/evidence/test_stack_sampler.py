@@ -176,6 +176,6 @@ def test_a_missing_program_is_told(beacon: Beacon, monkeypatch: pytest.MonkeyPat
     assert str(missing.record()) == "py-spy is not installed (pip install py-spy)"
 
 
-@pytest.mark.parametrize(("cost_ms", "rate_hz"), [(0.1, 100), (2, 50), (60, 5)])
+@pytest.mark.parametrize(("cost_ms", "rate_hz"), [(0.1, 100), (2, 35), (60, 4)])
 def test_the_rate_fits_the_cost_of_a_round(cost_ms: float, rate_hz: float) -> None:
     assert fitting_rate_hz(cost_ms * 1e6) == pytest.approx(rate_hz)
