@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -11,11 +12,13 @@ from ..errors import StallError
 from ..ports import Clock, Instrument
 from ..records.budget import Budget
 from ..records.run import Pass
-from .beat import EVIDENCE, SECOND_NS, SETUP, enter
+from .beat import EVIDENCE, SECOND_NS, enter
 from .recorder import Recorder
 
 HOLD_S = 10.0
 """How long a worker may take to come to a mark or a queue call."""
+HOLD_AFTER_ERROR_S = 0.5
+"""Once the test has failed, or somebody wants it to end."""
 
 
 class WorkloadEndedError(Exception):
@@ -25,8 +28,10 @@ class WorkloadEndedError(Exception):
 class Workload(Protocol):
     """What the evidence pass needs of a workload that has been timed."""
 
-    def resting(self) -> AbstractContextManager[str]:
+    def resting(self, hold_s: float) -> AbstractContextManager[str]:
         """Let no worker be in a step, and the devices be idle, inside the block.
+
+        Workers have ``hold_s`` to come to a mark or a queue call.
 
         Enters with ``""``, or with the worker that could not be brought to stand.
         """
@@ -73,7 +78,8 @@ class EvidenceRunner:
                 except WorkloadEndedError:
                     reason = ended = "the pipeline ended before the evidence pass was over"
                 except StallError as error:
-                    reason = ended = f"in the evidence pass {error}"
+                    # The sentence without the stacks of all threads.
+                    reason = ended = str(error).partition(";")[0]
             if reason and instrument.name not in found.windows:
                 found.unavailable[instrument.name] = reason
         return found
@@ -85,41 +91,68 @@ class EvidenceRunner:
         reason = self._begin(instrument)
         if reason:
             return reason
-        start_ns = None
         try:
-            self._enter(EVIDENCE, step_ns)
-            self._step(instrument.lead_in, 0.0, instrument.most_s)
-            start_ns = self._workload.now_ns(instrument.at_rest)
-            self._step(instrument.steps, instrument.least_s, instrument.most_s)
-        finally:
-            self._enter(SETUP)
-            if start_ns is not None:
-                self._keep(instrument, start_ns, windows)
-            reason = self._end(instrument)
+            self._step_in_window(instrument, step_ns, windows)
+        except (WorkloadEndedError, StallError):
+            self._end(instrument)
+            raise
+        except BaseException:
+            # The workload's own error goes on; whatever else fails on the way out does not hide it.
+            with contextlib.suppress(Exception):
+                self._end(instrument, hold_s=HOLD_AFTER_ERROR_S)
+            raise
+        reason = self._end(instrument)
         if reason:
             windows.pop(instrument.name, None)
         return reason
 
+    def _step_in_window(
+        self, instrument: Instrument, step_ns: int, windows: dict[str, tuple[int, int]]
+    ) -> None:
+        """Make the steps; keep the window if it holds one, also where the workload ends in it."""
+        self._enter(EVIDENCE, step_ns)
+        # The window begins at a mark that was made after the instrument had begun.
+        self._step(max(instrument.lead_in, 1), 0.0, instrument.most_s)
+        start_ns, marks = self._workload.now_ns(instrument.at_rest), self._marks()
+        ended: WorkloadEndedError | StallError | None = None
+        try:
+            self._step(instrument.steps, instrument.least_s, instrument.most_s)
+        except (WorkloadEndedError, StallError) as error:
+            ended = error
+        self._enter(EVIDENCE)
+        if self._marks() > marks:
+            windows[instrument.name] = (start_ns, self._workload.now_ns(instrument.at_rest))
+        if ended is not None:
+            raise ended
+
     def _begin(self, instrument: Instrument) -> str:
-        self._enter(SETUP)
-        with self._standing(instrument) as running:
+        self._enter(EVIDENCE)
+        with self._standing(instrument, HOLD_S) as running:
             if running:
                 return running
             refused = instrument.begin()
         return "" if refused is None else str(refused)
 
-    def _end(self, instrument: Instrument) -> str:
-        with self._standing(instrument) as running:
-            instrument.end(running)
-        return running
+    def _end(self, instrument: Instrument, hold_s: float = HOLD_S) -> str:
+        self._enter(EVIDENCE)
+        ended = False
+        try:
+            with self._standing(instrument, hold_s) as running:
+                ended = True
+                instrument.end(running)
+                return running
+        finally:
+            # A device that failed cannot even be synchronized.
+            if not ended:
+                instrument.end("the workload")
 
     @contextmanager
-    def _standing(self, instrument: Instrument) -> Iterator[str]:
+    def _standing(self, instrument: Instrument, hold_s: float) -> Iterator[str]:
         """Enter with why the workers do not stand although they must, or ``""``."""
         if not instrument.at_rest:
             yield ""
             return
-        with self._workload.resting() as running:
+        with self._workload.resting(hold_s) as running:
             yield (
                 f"worker {running!r} came to no mark or queue call for {HOLD_S:.0f} s: call "
                 "step_end() or use a recorder queue regularly in every worker"
@@ -135,14 +168,6 @@ class EvidenceRunner:
             return elapsed_s >= most_s or (elapsed_s >= least_s and self._marks() >= goal)
 
         self._workload.step_until(done)
-
-    def _keep(
-        self, instrument: Instrument, start_ns: int, windows: dict[str, tuple[int, int]]
-    ) -> None:
-        """Keep the window if it holds a step, also where the workload ended inside it."""
-        end_ns = self._workload.now_ns(instrument.at_rest)
-        if end_ns > start_ns:
-            windows[instrument.name] = (start_ns, end_ns)
 
     def _marks(self) -> int:
         return sum(one.mark_count for one in self._recorder.counting_streams(self._constant))

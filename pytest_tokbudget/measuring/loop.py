@@ -119,7 +119,7 @@ class StepLoop:
     # -- the evidence pass ------------------------------------------------------------------------
 
     @contextmanager
-    def resting(self) -> Iterator[str]:
+    def resting(self, _hold_s: float) -> Iterator[str]:
         """Between two steps nothing runs once the devices are idle."""
         self._devices.synchronize()
         yield ""

@@ -24,7 +24,7 @@ from .beat import (
     enter,
 )
 from .canary import Canaries
-from .evidence_pass import HOLD_S, EvidenceRunner, WorkloadEndedError
+from .evidence_pass import EvidenceRunner, WorkloadEndedError
 from .measurement import (
     Measurement,
     collected,
@@ -147,13 +147,15 @@ class Watcher:
             return measurement
         runner = EvidenceRunner(self, self._recorder, self._budget, self._clock)
         windows = runner.run(instruments, self._median_ns or 0)
+        self._look_for_the_dead()
         return with_evidence(measurement, windows, self._recorder, self._budget)
 
     @contextmanager
-    def resting(self) -> Iterator[str]:
+    def resting(self, hold_s: float) -> Iterator[str]:
         """Hold all workers at their next safepoints, with the devices idle."""
-        running = self._recorder.hold(None, HOLD_S)
+        running = self._recorder.hold(None, hold_s)
         try:
+            self._look_for_the_dead()
             self._devices.synchronize()
             yield running[0] if running else ""
         finally:
