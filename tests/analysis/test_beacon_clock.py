@@ -57,6 +57,17 @@ def test_stamps_that_come_late_do_not_move_the_offset_by_a_millisecond(seed: int
     assert abs(found.offset_ns - 70 * MS) <= MS
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_looks_of_which_a_fifth_shows_anything_still_give_a_clock(seed: int) -> None:
+    log = beacon_log(seed)
+    looks = looks_at(log, 70 * MS, seed + 1)
+    choose = random.Random(seed + 2)
+    states = [choose.randrange(2) if choose.random() < 0.2 else int(one) for one in looks[:, 1]]
+    found = solve_clock(looks[:, 0], np.array(states), np.array(log), (0, 500 * MS))
+    assert isinstance(found, SolvedClock)
+    assert abs(found.offset_ns - 70 * MS) <= MS
+
+
 def test_a_sampler_that_never_agrees_gives_no_clock() -> None:
     log = beacon_log(1)
     choose = random.Random(2)
