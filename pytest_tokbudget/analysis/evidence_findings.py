@@ -66,6 +66,16 @@ def ledger_difference(now: DeviceLedgerMs, then: DeviceLedgerMs) -> dict[str, fl
     return {name: now.rows_ms.get(name, 0.0) - then.rows_ms.get(name, 0.0) for name in names}
 
 
+def ledger_changes(now: Evidence, then: Evidence | None) -> dict[str, dict[str, float]]:
+    """Return device → row → ms a step more than then, of devices with a ledger on both sides."""
+    before = {one.device: one for one in then.ledgers} if then is not None else {}
+    return {
+        one.device: ledger_difference(one, before[one.device])
+        for one in now.ledgers
+        if one.device in before
+    }
+
+
 def _host_findings(now: Evidence, then: Evidence | None) -> Iterator[Finding]:
     before = dict(_costs(then)) if then is not None else {}
     # A frame below the coldest one that was kept cost at most as much as that one.

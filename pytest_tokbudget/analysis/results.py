@@ -19,18 +19,20 @@ from ..records.result import DeviceResult, StepMs, TestResult
 from ..records.run import RunRecord
 from ..records.verdict import Outcome, Verdict
 from ..records.workload import JsonValue
-from .evidence_findings import changed_counters, rank_findings
+from .evidence_findings import changed_counters, ledger_changes, rank_findings
 from .queue_use import queue_results
 from .rates import pooled_step_times_ms, step_percentiles
 
 _NO_EVIDENCE = "no evidence pass was run"
+_NO_REFERENCE = "no baseline with a device trace to compare with"
 
 _NOT_MEASURED = {
     "threads": _NO_EVIDENCE,
     "hot_frames": _NO_EVIDENCE,
     "counters": _NO_EVIDENCE,
     "findings": _NO_EVIDENCE,
-    "changed_counters": "no baseline with a device trace to compare with",
+    "changed_counters": _NO_REFERENCE,
+    "ledger_changes": _NO_REFERENCE,
     "sentences": _NO_EVIDENCE,
     "sampling": _NO_EVIDENCE,
     "perturbation": _NO_EVIDENCE,
@@ -149,6 +151,7 @@ def _of_evidence(evidence: Evidence, reference: Evidence | None) -> dict[str, An
         "counters": evidence.counters or None,
         "findings": rank_findings(evidence, reference),
         "changed_counters": changed_counters(evidence, reference) or None,
+        "ledger_changes": ledger_changes(evidence, reference) or None,
         "sentences": evidence.sentences,
         "sampling": evidence.sampling or None,
         "perturbation": evidence.perturbation or None,
@@ -242,6 +245,7 @@ def _with_reasons(result: TestResult, no_comparison: str) -> TestResult:
     if result.sessions is not None and _has_evidence(result):
         # An evidence pass was run: what it did not see it says itself.
         reasons |= dict.fromkeys(_NOT_MEASURED, "the evidence pass saw none")
+        reasons["ledger_changes"] = _NO_REFERENCE
     missing = {name for name in reasons if _is_missing(result, name)}
     unavailable = {name: why for name, why in reasons.items() if name in missing}
     return msgspec.structs.replace(result, unavailable={**unavailable, **result.unavailable})

@@ -104,8 +104,9 @@ class TestResult(Record, frozen=True, kw_only=True):
     ``reason`` holds one sentence a line, most important first. ``steps`` is the fewest a counted
     session measured and ``warmup_steps`` the most one warmed up; ``step_ms`` and ``queues`` are
     over all counted sessions together. ``changed_counters`` are exact ones that differ from the
-    baseline's, (then, now) a step; ``sentences`` say what stands out on the host; ``sampling``
-    states what the hot frames rest on.
+    baseline's, (then, now) a step; ``ledger_changes`` maps device → row of its ledger → ms a step
+    more than with the baseline, which sum to the slow-down; ``sentences`` say what stands out on
+    the host; ``sampling`` states what the hot frames rest on.
     """
 
     __test__ = False
@@ -133,6 +134,7 @@ class TestResult(Record, frozen=True, kw_only=True):
     counters: dict[str, float] | None = None
     findings: list[Finding] | None = None
     changed_counters: dict[str, tuple[float, float]] | None = None
+    ledger_changes: dict[str, dict[str, float]] | None = None
     sentences: list[str] | None = None
     sampling: str | None = None
     perturbation: dict[str, float] | None = None

@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 import io
+import re
 
 from rich.console import Console, RenderableType
+
+_JOINT = "\ue000"
+"""Stands for a blank at which a line must not break: rich breaks at a no-break space too."""
+
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:ms|%|tok/s)(?![\w/]))")
+
+
+def unbroken(text: str) -> str:
+    """Return ``text`` so that ``drawn`` breaks no line between a number and its unit."""
+    return _BEFORE_UNIT.sub(_JOINT, text)
 
 
 def drawn(renderable: RenderableType, *, width: int, color: bool) -> str:
@@ -27,4 +38,4 @@ def drawn(renderable: RenderableType, *, width: int, color: bool) -> str:
     )
     with console.capture() as capture:
         console.print(renderable, soft_wrap=False)
-    return "\n".join(line.rstrip() for line in capture.get().splitlines())
+    return "\n".join(line.replace(_JOINT, " ").rstrip() for line in capture.get().splitlines())

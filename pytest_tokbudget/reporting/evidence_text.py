@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..analysis.shares import printed_shares
 from ..records.result import DeviceResult, Finding, FrameResult, TestResult
-from .figures import milliseconds, percent
+from .figures import fitting, milliseconds, percent
 
 PASSES = ("PASS", "IMPROVED", "RECORDED")
 MOST_FINDINGS = 5
+MOST_ROWS = 4
 MOST_CAUSES = 3
 MOST_COUNTERS = 4
 FEW_FRAMES, MANY_FRAMES = 3, 6
 MOST_THREADS = 4
+LONGEST_PATH = 36
 LEAST_THREAD_PCT = 1.0
 LEAST_IDLE_MS = 0.01
 _BUSY = ("compute", "exposed communication", "exposed copy", "exposed memset")
@@ -20,45 +23,66 @@ _BUSY = ("compute", "exposed communication", "exposed copy", "exposed memset")
 Row = tuple[str, str]
 
 
+def lost_heading(result: TestResult) -> str:
+    """What ``lost_rows`` are of."""
+    compared = any(one.delta_ms_per_step is not None for one in result.findings or ())
+    against = ", against the baseline" if compared or result.ledger_changes else ""
+    return f"where the milliseconds went (a step{against})"
+
+
+def lost_rows(result: TestResult) -> Iterator[Row]:
+    """What slowed a test that failed, ranked: findings, then each device, then counters."""
+    if result.outcome in PASSES:
+        return
+    for number, finding in enumerate((result.findings or [])[:MOST_FINDINGS], start=1):
+        yield str(number), finding_text(finding)
+    for device, rows_ms in (result.ledger_changes or {}).items():
+        yield "", change_text(device, rows_ms)
+    for name, (old, new) in list((result.changed_counters or {}).items())[:MOST_COUNTERS]:
+        yield "", f"{name} {old:.6g} → {new:.6g}"
+
+
 def evidence_rows(result: TestResult) -> Iterator[Row]:
-    """Rows of label and text: findings first where the test failed, then what is always shown."""
+    """Rows of label and text, fewer where the test passed."""
     failed = result.outcome not in PASSES
-    if failed:
-        for number, finding in enumerate((result.findings or [])[:MOST_FINDINGS]):
-            yield ("where" if number == 0 else ""), finding_text(finding)
-        for name, (old, new) in list((result.changed_counters or {}).items())[:MOST_COUNTERS]:
-            yield "counter", f"{name} {old:.6g} → {new:.6g} a step"
     for device in result.devices or ():
         if device.ledger is not None:
             yield device.name.partition(" ")[0], device_text(device)
     for sentence in result.sentences or ():
         yield "host", sentence
     frames = (result.hot_frames or [])[: MANY_FRAMES if failed else FEW_FRAMES]
-    for number, frame in enumerate(frames):
-        yield ("frames" if number == 0 else ""), frame_text(frame)
+    file = ""
+    for frame in frames:
+        yield ("" if file else "frames"), frame_text(frame, same_file=frame.file == file)
+        file = frame.file
     if failed and result.threads:
         yield "threads", _threads(result)
     if frames and result.sampling:
         yield "sampled", result.sampling
     if result.perturbation:
         yield "probes", _perturbation(result.perturbation)
-    yield from _missing(result)
+    yield from _missing(result, failed=failed)
+
+
+def fitting_evidence(text: str, encoding: str) -> str:
+    """As ``fitting``, but an arrow becomes a word and a shortened path no home directory."""
+    if fitting(text, encoding) == text:
+        return text
+    return fitting(text.replace(" → ", " to ").replace("…/", ".../"), encoding)
 
 
 def finding_text(finding: Finding) -> str:
-    """Return one finding: milliseconds, cause, where, now and then, samples."""
+    """Return one finding: milliseconds a step, cause, where, then and now, samples."""
     delta, now, then = (
         finding.delta_ms_per_step,
         finding.ms_per_step,
         finding.baseline_ms_per_step,
     )
     about = "~" if finding.approximate else ""
-    if delta is not None:
-        text = f"{about}{delta:+.3g} ms a step: {finding.cause}"
-    else:
-        text = f"{about}{milliseconds(now or 0.0)} a step: {finding.cause}"
+    cost = f"{delta:+.3g} ms" if delta is not None else milliseconds(now or 0.0)
+    text = f"{about}{cost.replace('-', '−')} {finding.cause}"
     if finding.file:
-        text += f" ({finding.file}:{finding.line})"
+        text += f" ({place(finding.file, finding.line)})"
     whereabouts = [one for one in (finding.device, finding.thread) if one]
     if whereabouts:
         text += f", {' · '.join(whereabouts)}"
@@ -69,12 +93,36 @@ def finding_text(finding: Finding) -> str:
     return text
 
 
+def change_text(device: str, rows_ms: dict[str, float]) -> str:
+    """Return ``cuda:0 slower by 5.10 ms: allocator +3.70 · …``; its figures add up as printed."""
+    total_ms = sum(rows_ms.values())
+    digits = 2 if abs(total_ms) < 9.95 else 1
+    ranked = sorted(rows_ms.items(), key=lambda one: -abs(one[1]))
+    named = [(name.removeprefix("idle: "), round(ms, digits)) for name, ms in ranked[:MOST_ROWS]]
+    shown = [(name, ms) for name, ms in named if ms]
+    rest = round(round(total_ms, digits) - sum(ms for _, ms in shown), digits)
+    if rest:
+        shown.append(("rest", rest))
+    text = f"{device} {'faster' if total_ms < 0 else 'slower'} by {abs(total_ms):.{digits}f} ms"
+    parts = [f"{name} {'−' if ms < 0 else '+'}{abs(ms):.{digits}f}" for name, ms in shown]
+    return f"{text}: {' · '.join(parts)}" if parts else text
+
+
+def place(file: str, line: int | None) -> str:
+    """Return ``file:line``, a long path shortened from the left by whole directories."""
+    shown = file
+    while len(shown) > LONGEST_PATH and "/" in shown.removeprefix("…/"):
+        shown = f"…/{shown.removeprefix('…/').lstrip('/').partition('/')[2]}"
+    return shown if line is None else f"{shown}:{line}"
+
+
 def device_text(device: DeviceResult) -> str:
     """Return ``busy 95.1 % · idle 4.9 % of 15.8 ms: launch calls 0.31 ms · …``."""
     ledger = device.ledger or {}
     step_ms = sum(ledger.values())
     busy_ms = device.busy_ms_per_step or 0.0
-    shares = rounded_shares([busy_ms, max(step_ms - busy_ms, 0.0)])
+    idle_ms = max(step_ms - busy_ms, 0.0)
+    shares = printed_shares([round(busy_ms * 1e6), round(idle_ms * 1e6)])
     text = f"busy {shares[0]:.1f} % · idle {shares[1]:.1f} % of {milliseconds(step_ms)}"
     exposed = [
         f"{name} {milliseconds(ledger[name])}"
@@ -90,27 +138,15 @@ def device_text(device: DeviceResult) -> str:
     return f"{text}: {' · '.join(shown)}" if shown else text
 
 
-def frame_text(frame: FrameResult) -> str:
-    """Return one hot frame: share, function, place, threads."""
-    text = f"{percent(100 * frame.share)} {frame.function} ({frame.file}:{frame.line})"
+def frame_text(frame: FrameResult, *, same_file: bool = False) -> str:
+    """Return one hot frame: share, function, place (only its line if ``same_file``), threads."""
+    where = f"line {frame.line}, same file" if same_file else place(frame.file, frame.line)
+    text = f"{percent(100 * frame.share)} {frame.function} ({where})"
     if frame.caller:
         text += f" from {frame.caller}"
     names = ", ".join(frame.threads[:2])
     more = f" +{len(frame.threads) - 2}" if len(frame.threads) > 2 else ""
     return f"{text} in {names}{more}" if names else text
-
-
-def rounded_shares(values: list[float]) -> list[float]:
-    """Return shares in per cent to a tenth that sum to 100.0 (largest remainder)."""
-    total = sum(values)
-    if total <= 0:
-        return [0.0] * len(values)
-    exact = [1000 * one / total for one in values]
-    tenths = [int(one) for one in exact]
-    order = sorted(range(len(values)), key=lambda at: tenths[at] - exact[at])
-    for at in order[: 1000 - sum(tenths)]:
-        tenths[at] += 1
-    return [one / 10 for one in tenths]
 
 
 def _threads(result: TestResult) -> str:
@@ -128,11 +164,38 @@ def _perturbation(ratios: dict[str, float]) -> str:
     return f"tok/s under them, of the timing pass: {' · '.join(shown)}"
 
 
-def _missing(result: TestResult) -> Iterator[Row]:
-    """What could not be seen, each reason once."""
+def _missing(result: TestResult, *, failed: bool) -> Iterator[Row]:
+    """What of the evidence shown could not be seen, each reason once."""
     reasons: dict[str, list[str]] = {}
-    for name in ("evidence", "ledger", "causes", "stacks", "thread clocks"):
-        if name in result.unavailable:
-            reasons.setdefault(result.unavailable[name], []).append(name)
+    for name, why in _unseen(result, failed=failed):
+        names = reasons.setdefault(why, [])
+        if name not in names:
+            names.append(name)
     for number, (reason, names) in enumerate(reasons.items()):
         yield ("not seen" if number == 0 else ""), f"{', '.join(names)}: {reason}"
+
+
+def _unseen(result: TestResult, *, failed: bool) -> Iterator[tuple[str, str]]:
+    why = result.unavailable
+    if result.findings is None:
+        # Without an evidence pass every field has the same reason.
+        for field in ("evidence", "ledger"):
+            if field in why:
+                yield "evidence", why[field]
+                return
+        return
+    for name in ("evidence", "ledger", "causes", "stacks", "thread clocks"):
+        if name in why:
+            yield name, why[name]
+    if "stacks" not in why and "hot_frames" in why:
+        yield "hot frames", why["hot_frames"]
+    traced = [one for one in result.devices or () if one.ledger is not None]
+    for device in result.devices or ():
+        if traced and device.ledger is None:
+            name = f"ledger of {device.name.partition(' ')[0]}"
+            yield name, why.get("ledger", "the trace has none of its work")
+    if failed:
+        if "thread clocks" not in why and "threads" in why:
+            yield "threads", why["threads"]
+        if traced and "ledger_changes" in why:
+            yield "change of the ledger", why["ledger_changes"]

@@ -12,8 +12,8 @@ from rich.text import Text
 from ..analysis.results import FALSE_ALARM_SHARE, expected_false_alarms
 from ..records.machine import MachineRecord
 from ..records.result import QueueResult, StepMs, TestResult
-from .canvas import drawn
-from .evidence_text import evidence_rows
+from .canvas import drawn, unbroken
+from .evidence_text import evidence_rows, fitting_evidence, lost_heading, lost_rows
 from .figures import (
     count,
     fitting,
@@ -49,6 +49,7 @@ _TO_REFRESH = {
 
 _COMMAND = "pytest --tokbudget-refresh"
 _LABEL_WIDTH = 11
+_NUMBER_WIDTH = 4
 
 Row = tuple[str, str]
 
@@ -67,8 +68,13 @@ def render(
     """
     style = STYLES.get(result.outcome, "bold")
     heading = Text.assemble((result.outcome, style), "  ", fitting(result.nodeid, encoding))
-    reason = Padding(Text(fitting(_sentences(result), encoding)), (0, 0, 0, 2))
+    reason = Padding(Text(unbroken(fitting(_sentences(result), encoding))), (0, 0, 0, 2))
     parts = [drawn(Group(heading, reason), width=width, color=color)]
+    lost = list(lost_rows(result))
+    if lost:
+        title = Text(f"  {lost_heading(result)}", "bold")
+        grid = _grid(lost, style, encoding, label_width=_NUMBER_WIDTH)
+        parts.append(drawn(Group(title, grid), width=width, color=color))
     rows = [*_rows(result), *evidence_rows(result)]
     if rows and machine is not None:
         rows += [("machine", machine_line(machine)), ("versions", versions_line(machine))]
@@ -87,12 +93,15 @@ def _sentences(result: TestResult) -> str:
     return "\n".join(one for one in sentences if _COMMAND not in one) or result.reason
 
 
-def _grid(rows: Sequence[Row], style: str, encoding: str) -> Table:
+def _grid(
+    rows: Sequence[Row], style: str, encoding: str, *, label_width: int = _LABEL_WIDTH
+) -> Table:
     table = Table.grid(padding=(0, 1, 0, 0))
-    table.add_column(no_wrap=True, style="dim", width=_LABEL_WIDTH)
+    table.add_column(no_wrap=True, style="dim", width=label_width)
     table.add_column(overflow="fold")
     for label, value in rows:
-        shown = Text(fitting(value, encoding), style if label == "change" else "")
+        text = unbroken(fitting_evidence(value, encoding))
+        shown = Text(text, style if label == "change" else "")
         table.add_row(f"  {label}", shown)
     return table
 
