@@ -1,0 +1,163 @@
+"""From evidence, with that of a baseline or without, to what to look at first."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_tokbudget.analysis.evidence_findings import (
+    MOST,
+    MOST_KEPT,
+    changed_counters,
+    ledger_changes,
+    ledger_difference,
+    rank_findings,
+)
+from pytest_tokbudget.records.causes import CauseMs, CauseTable
+from pytest_tokbudget.records.evidence import DeviceLedgerMs, Evidence
+from pytest_tokbudget.records.result import FrameResult
+
+Frame = tuple[str, int, float]
+
+
+def host(*frames: Frame) -> Evidence:
+    """Evidence of hot frames: function, line, ms a step."""
+    return Evidence(
+        hot_frames=[
+            FrameResult(
+                function=function,
+                file="a.py",
+                line=line,
+                share=0.1,
+                samples=round(10 * ms),
+                threads=["MainThread"],
+            )
+            for function, line, ms in frames
+        ],
+        frames_ms=[ms for _, _, ms in frames],
+    )
+
+
+def traced(**counters: float) -> Evidence:
+    return Evidence(
+        causes=CauseTable(step_ms=10, traced_step_ms=11, devices=[], causes=[]), counters=counters
+    )
+
+
+def caused(step_ms: float, **direct_ms: float) -> Evidence:
+    causes = [
+        CauseMs(cause=name, direct_ms=ms, what_if_ms=ms / 2, alone_ms=ms / 2)
+        for name, ms in direct_ms.items()
+    ]
+    return Evidence(
+        causes=CauseTable(
+            step_ms=step_ms,
+            traced_step_ms=step_ms,
+            devices=[],
+            causes=causes,
+            replayed_step_ms=step_ms,
+        )
+    )
+
+
+def test_with_a_reference_growth_ranks() -> None:
+    found = rank_findings(caused(14, allocator=4, gc=2, io=6), caused(10, allocator=1, gc=1, io=6))
+
+    assert [one.cause for one in found] == ["allocator", "gc"]
+    assert [one.delta_ms_per_step for one in found] == pytest.approx([3, 1])
+    assert {one.method for one in found} == {"growth"}
+
+
+def test_without_a_reference_the_replay_ranks() -> None:
+    found = rank_findings(caused(14, allocator=4, gc=2, io=6), None)
+
+    assert [one.cause for one in found] == ["io", "allocator", "gc"]
+    assert {one.method for one in found} == {"what-if"}
+    assert rank_findings(caused(14, io=6), host(("f", 1, 2.0))) == rank_findings(
+        caused(14, io=6), None
+    )
+
+
+def test_host_frames_rank_by_cost_where_there_is_nothing_to_compare_with() -> None:
+    found = rank_findings(host(("cold", 1, 1.0), ("hot", 2, 5.0)), None)
+
+    assert [one.cause for one in found] == ["host: hot", "host: cold"]
+    assert all(one.delta_ms_per_step is None for one in found)
+
+
+def test_the_lines_of_a_function_count_together_and_the_hottest_is_named() -> None:
+    now = host(("f", 10, 2.0), ("f", 12, 3.0), ("g", 1, 4.0))
+    (found,) = rank_findings(now, host(("f", 9, 1.0), ("g", 1, 4.0)))
+
+    assert (found.cause, found.line, found.samples) == ("host: f", 12, 50)
+    assert found.ms_per_step == pytest.approx(5)
+    assert found.baseline_ms_per_step == pytest.approx(1)
+    assert found.delta_ms_per_step == pytest.approx(4)
+
+
+def test_a_frame_unseen_in_a_short_baseline_is_new() -> None:
+    (found,) = rank_findings(host(("f", 1, 2.0), ("g", 1, 3.0)), host(("f", 1, 2.0)))
+
+    assert (found.cause, found.delta_ms_per_step) == ("host: g", pytest.approx(3))
+
+
+def test_a_frame_unseen_in_a_full_baseline_may_have_cost_what_the_coldest_did() -> None:
+    then = host(*((f"f{n}", 1, 2.0) for n in range(MOST_KEPT)))
+    (found,) = rank_findings(host(("g", 1, 3.0)), then)
+
+    assert found.delta_ms_per_step == pytest.approx(1)
+
+
+def test_at_most_ten_and_no_scatter() -> None:
+    assert len(rank_findings(host(*((f"f{n}", 1, 2.0) for n in range(15))), None)) == MOST
+    assert rank_findings(host(("f", 1, 10.04)), host(("f", 1, 10.0))) == []
+
+
+def test_exact_counters_that_changed() -> None:
+    now, then = (
+        traced(syncs_total=7, kernel_launches=100, gc_ms=9),
+        traced(syncs_total=2, kernel_launches=100.4, recompilations=1),
+    )
+
+    assert changed_counters(now, then) == {"syncs_total": (2, 7), "recompilations": (1, 0)}
+    assert changed_counters(now, None) == {}
+
+
+def test_without_a_trace_on_both_sides_only_common_counters_are_compared() -> None:
+    now = Evidence(counters={"recompilations": 3, "syncs_total": 7})
+
+    assert changed_counters(now, traced(recompilations=1, memsets=4)) == {"recompilations": (1, 3)}
+
+
+rows = st.dictionaries(
+    st.sampled_from(["compute", "exposed copy", "idle: a", "idle: b", "idle: c"]),
+    st.floats(0, 1000),
+    min_size=1,
+)
+
+
+def ledger(rows_ms: dict[str, float], device: str = "cuda:0") -> DeviceLedgerMs:
+    return DeviceLedgerMs(
+        device=device, step_ms=sum(rows_ms.values()), busy_ms=0.0, rows_ms=rows_ms
+    )
+
+
+@given(rows, rows)
+def test_a_ledger_difference_sums_to_the_slow_down(
+    now_ms: dict[str, float], then_ms: dict[str, float]
+) -> None:
+    now, then = ledger(now_ms), ledger(then_ms)
+
+    difference = ledger_difference(now, then)
+
+    assert sum(difference.values()) == pytest.approx(now.step_ms - then.step_ms, abs=1e-6)
+    assert set(difference) == {*now_ms, *then_ms}
+
+
+def test_only_devices_with_a_ledger_on_both_sides_change() -> None:
+    now = Evidence(ledgers=[ledger({"compute": 3.0}), ledger({"compute": 3.0}, "cuda:1")])
+    then = Evidence(ledgers=[ledger({"compute": 2.0})])
+
+    assert ledger_changes(now, then) == {"cuda:0": {"compute": 1.0}}
+    assert ledger_changes(now, None) == {}
