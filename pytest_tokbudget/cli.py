@@ -21,7 +21,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     color = _wants_color(no_color=options.no_color)
     width = options.width or _terminal_width()
     try:
-        text = _shown(options.path, width, color)
+        if options.command == "diff":
+            text = _diff(options.then, options.now, options.test, width, color)
+        else:
+            text = _shown(options.path, width, color)
     except TokbudgetError as error:
         sys.stderr.write(f"tokbudget: {error}\n")
         return EXIT_USAGE
@@ -38,7 +41,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tokbudget", description="Look at what throughput tests measured."
     )
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(required=True, dest="command", metavar="COMMAND")
     show = commands.add_parser(
         "show",
         help="show the last run, or a stored baseline",
@@ -52,8 +55,20 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE_OR_DIR",
         help="a run.json, a baseline, or a directory with a run.json (default: .tokbudget)",
     )
-    show.add_argument("--width", type=_width, metavar="N", help="columns (default: the terminal's)")
-    show.add_argument("--no-color", action="store_true", help="plain text, on a terminal too")
+    diff = commands.add_parser(
+        "diff",
+        help="compare the evidence of two runs or baselines",
+        description="Compare the evidence of A with that of B: a run.json, a run record under "
+        ".tokbudget/runs/, or a stored baseline, each.",
+    )
+    diff.add_argument("then", type=Path, metavar="A", help="the file to compare with")
+    diff.add_argument("now", type=Path, metavar="B", help="the file to compare")
+    diff.add_argument("--test", metavar="NODEID", help="the test, where a run.json has several")
+    for command in (show, diff):
+        command.add_argument(
+            "--width", type=_width, metavar="N", help="columns (default: the terminal's)"
+        )
+        command.add_argument("--no-color", action="store_true", help="plain text, always")
     return parser
 
 
@@ -127,6 +142,21 @@ def _baseline(file: Path, width: int, color: bool) -> str:
     )
     figures = baseline_figures(baseline)
     return render_baseline(baseline, figures, width=width, color=color, encoding=_encoding())
+
+
+def _diff(then: Path, now: Path, nodeid: str | None, width: int, color: bool) -> str:
+    from .analysis.evidence_diff import evidence_diff
+    from .reporting.diff_text import render_diff
+    from .storing.compared import load_side
+
+    old, new = (load_side(_file_at(path), nodeid) for path in (then, now))
+    return render_diff(
+        evidence_diff(old.evidence, new.evidence),
+        *(f"{one.path} ({one.title}), {one.nodeid}" for one in (old, new)),
+        width=width,
+        color=color,
+        encoding=_encoding(),
+    )
 
 
 def _encoding() -> str:

@@ -9,9 +9,10 @@ from rich.text import Text
 from ..analysis.baseline_figures import BaselineFigures
 from ..records.baseline import Baseline, RefreshEntry, StoredSession
 from .canvas import drawn
-from .figures import count, fitting, interval, percent, rate, signed
+from .figures import count, fitting, interval, milliseconds, percent, rate, signed
 
 _LABEL_WIDTH = 11
+_MOST_FRAMES = 3
 
 
 def render_baseline(
@@ -50,8 +51,27 @@ def _rows(baseline: Baseline, figures: BaselineFigures) -> list[tuple[str, str]]
         ("appended", _sessions(baseline.appended)),
         ("spread", _spread(figures)),
         ("machine", f"{machine.slug}: {_fields(machine.fields)}"),
+        *_evidence(baseline),
     ]
     return [(label, value) for label, value in rows if value]
+
+
+def _evidence(baseline: Baseline) -> list[tuple[str, str]]:
+    """That there is evidence to compare with, from the last refresh, and what of."""
+    found = baseline.reference
+    if found is None:
+        return []
+    devices = " · ".join(
+        f"{one.device} {milliseconds(one.step_ms)} a step" for one in found.ledgers
+    )
+    frames = " · ".join(
+        f"{one.function} {percent(100 * one.share)}" for one in found.hot_frames[:_MOST_FRAMES]
+    )
+    since = f"of {baseline.log[-1].date}" if baseline.log else "kept"
+    return [
+        ("evidence", f"{since}: {devices or 'no device has a ledger'}"),
+        ("", f"hot frames: {frames}" if frames else ""),
+    ]
 
 
 def _spread(figures: BaselineFigures) -> str:
