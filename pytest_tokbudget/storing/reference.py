@@ -11,7 +11,7 @@ from ..records.run import RunRecord
 
 MOST_CAUSES = 30
 MOST_FRAMES = 20
-MOST_THREADS = 20
+MOST_THREADS = 8
 
 
 def reference_of(runs: Sequence[RunRecord]) -> Evidence | None:
@@ -28,6 +28,7 @@ def reference_of(runs: Sequence[RunRecord]) -> Evidence | None:
     return replace(
         found,
         causes=causes,
+        ledgers=[replace(one, traced_ms={}) for one in found.ledgers],
         counters_by_step={},
         hot_frames=found.hot_frames[:MOST_FRAMES],
         frames_ms=found.frames_ms[:MOST_FRAMES],
