@@ -18,7 +18,8 @@ from pytest_tokbudget.analysis.cpu_summary import CpuSummary, summarize_cpu
 from pytest_tokbudget.evidence.cpu import CpuEvidence
 from pytest_tokbudget.measuring.clock import SystemClock
 from pytest_tokbudget.measuring.recorder import Recorder
-from pytest_tokbudget.reporting.cpu_text import cpu_text
+from pytest_tokbudget.records.result import TestResult
+from pytest_tokbudget.reporting.terminal import render
 
 ROOT = Path(__file__).parents[1]
 STORY = (
@@ -50,6 +51,22 @@ def observe(size: str, knobs: str, seconds: float) -> CpuSummary:
     return summarize_cpu(record, recorder.queue_series(), marks, window, str(ROOT))
 
 
+def told(case: str, summary: CpuSummary) -> str:
+    """Return ``summary`` as the section of a test that failed shows it."""
+    result = TestResult(
+        nodeid=case,
+        outcome="FAILED",
+        reason="From evidence alone.",
+        findings=[],
+        sentences=summary.sentences,
+        hot_frames=summary.hot_frames,
+        threads=summary.threads,
+        sampling=summary.sampling,
+        unavailable=summary.unavailable,
+    )
+    return render(result, None)
+
+
 def main() -> None:
     """Print what is said of each."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -58,7 +75,7 @@ def main() -> None:
     options = parser.parse_args()
     for case in options.cases:
         size, _, knobs = case.partition(" ")
-        print(f"== {case}\n{cpu_text(observe(size, knobs, options.seconds))}\n", flush=True)
+        print(f"{told(case, observe(size, knobs, options.seconds))}\n", flush=True)
 
 
 if __name__ == "__main__":
