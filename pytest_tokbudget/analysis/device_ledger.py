@@ -17,7 +17,7 @@ from .timeline import device_label
 from .whatif import ReplayCause
 
 UNEXPLAINED = "idle: unexplained"
-"""Idle time that no row accounts for; negative where the replay blames more than was idle."""
+"""Idle time that no row accounts for."""
 
 LEAST_MS = 0.001
 _OF_THE_DEVICE = (ReplayCause.SPACING.value, ReplayCause.BUSY.value)
@@ -27,7 +27,8 @@ def device_ledger(traced: DeviceLedger, table: CauseTable | None, step_ms: float
     """Return the measured ledger of one device; its rows sum to ``step_ms``.
 
     ``table`` is ``None`` where nothing could be replayed: then all idle time but the spacing of
-    queued kernels is unexplained.
+    queued kernels is unexplained. What the replay blames beyond the measured idle time lay behind
+    kernels (several threads share a device): its rows then share the idle time in proportion.
     """
     steps, device = traced.window.steps, device_label(traced.device)
     rows = {cause_title(one): traced.ns(one) / 1e6 / steps for one in BUSY}
@@ -35,10 +36,7 @@ def device_ledger(traced: DeviceLedger, table: CauseTable | None, step_ms: float
     found = _of_device(table, device)
     spacing_ms = traced.ns(Cause.SPACING) / 1e6 / steps if found is None else found.spacing_ms
     rows[cause_title(Cause.SPACING)] = min(spacing_ms, max(step_ms - busy_ms, 0.0))
-    for cause in table.causes if table is not None else []:
-        if cause.what_if_ms is not None and _concerns(cause, device):
-            name = row_name(cause)
-            rows[name] = rows.get(name, 0.0) + cause.what_if_ms
+    rows |= _idle_rows(table, device, step_ms - fsum(rows.values()))
     rows = {name: ms for name, ms in rows.items() if abs(ms) >= LEAST_MS}
     rows[UNEXPLAINED] = step_ms - fsum(rows.values())
     return DeviceLedgerMs(
@@ -48,6 +46,18 @@ def device_ledger(traced: DeviceLedger, table: CauseTable | None, step_ms: float
         rows_ms=rows,
         traced_ms=traced.ms_per_step(),
     )
+
+
+def _idle_rows(table: CauseTable | None, device: str, idle_ms: float) -> dict[str, float]:
+    """Causes of idle time by row, together no more than there was."""
+    rows: dict[str, float] = {}
+    for cause in table.causes if table is not None else []:
+        if cause.what_if_ms is not None and _concerns(cause, device):
+            name = row_name(cause)
+            rows[name] = rows.get(name, 0.0) + max(cause.what_if_ms, 0.0)
+    blamed_ms = fsum(rows.values())
+    share = min(1.0, max(idle_ms, 0.0) / blamed_ms) if blamed_ms > 0 else 1.0
+    return {name: share * ms for name, ms in rows.items()}
 
 
 def row_name(cause: CauseMs) -> str:
