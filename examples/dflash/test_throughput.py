@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # after one, so that no session has a checkpoint more than another. The cpu size shares two cores
 # with whatever else runs there (the same host loop took 0.18 to 0.37 ms from session to session):
 # what its spread supports is to notice when more than half the throughput is lost. The h200 size
-# waits for its host most of the time: five sessions spread by 2 % on one host and by 10 % on another.
+# waits for its host most of the time: five sessions spread by 2 % on one host, by 10 % on another.
 BUDGETS: dict[str, dict[str, Any]] = {
     "simulated": {"steps": 1215, "warmup": 290, "tolerance": "3%"},
     "cpu": {"steps": 120, "tolerance": "60%", "sessions": "3:5"},
