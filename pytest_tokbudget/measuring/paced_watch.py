@@ -43,6 +43,16 @@ def watch_in_turn(
 
 
 class _PacedWatcher(Watcher):
+    _lock = threading.Lock()
+    """Between the end of the measurement and a worker that is just completing a block."""
+    _over = False
+
+    def let_go(self) -> None:
+        """As any watcher; a worker inside its hook must not ask for a hold after this."""
+        with self._lock:
+            self._over = True
+        super().let_go()
+
     def run_paced(self, pacer: Pacer) -> Measurement:
         """Warm up and run blocks when told; hold every worker in between."""
         self._hold(pacer)
@@ -87,7 +97,9 @@ class _PacedWatcher(Watcher):
 
         def count(_stream: Stream, _now_ns: int) -> None:
             if self._mark_count() >= goal:
-                recorder.hold_soon(me)
+                with self._lock:
+                    if not self._over:
+                        recorder.hold_soon(me)
                 with recorder.changed:
                     recorder.changed.notify_all()
 
