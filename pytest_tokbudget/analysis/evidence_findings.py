@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+from math import hypot, sqrt
+from typing import TypeAlias
 
 from ..records.evidence import DeviceLedgerMs, Evidence
 from ..records.result import Finding, FrameResult
@@ -12,8 +16,11 @@ MOST = 10
 MOST_KEPT = 20
 """Hot frames that evidence keeps."""
 LEAST_MS = 0.02
-LEAST_SHARE_OF_STEP = 0.005
-"""Of the growth of a hot frame: less is the sampler's own scatter."""
+SCATTER = 2.0
+"""Standard errors that a hot frame must have grown by: less is the sampler's own scatter."""
+
+_NUMBER = re.compile(r"[-_ ]?\d+")
+_Key: TypeAlias = "tuple[str, str, str, str]"
 
 GATING = (
     "kernel_launches",
@@ -77,42 +84,61 @@ def ledger_changes(now: Evidence, then: Evidence | None) -> dict[str, dict[str, 
 
 
 def _host_findings(now: Evidence, then: Evidence | None) -> Iterator[Finding]:
-    before = dict(_costs(then)) if then is not None else {}
+    costs, before = _costs(now), _costs(then) if then is not None else {}
+    known = bool(before)
     # A frame below the coldest one that was kept cost at most as much as that one.
-    unseen_ms = min(before.values(), default=0.0) if len(before) >= MOST_KEPT else 0.0
-    costs = dict(_costs(now))
-    least = max(LEAST_MS, LEAST_SHARE_OF_STEP * max(costs.values(), default=0.0))
-    by_key: dict[tuple[str, str], list[FrameResult]] = {}
-    for one in now.hot_frames:
-        by_key.setdefault(_key(one), []).append(one)
-    known = then is not None and bool(then.hot_frames)
-    grown = {key: ms - before.get(key, unseen_ms) if known else ms for key, ms in costs.items()}
-    for key, ms in sorted(grown.items(), key=lambda one: -one[1]):
-        if ms < least:
-            continue
-        lines = by_key[key]
-        frame = max(lines, key=lambda one: one.samples)
+    unseen_ms = min((one.ms for one in before.values()), default=0.0)
+    most_unseen_ms = unseen_ms if len(before) >= MOST_KEPT else 0.0
+    found = []
+    for key, cost in costs.items():
+        old = before.get(key)
+        grown_ms = cost.ms - (old.ms if old else most_unseen_ms)
+        scatter_ms = SCATTER * hypot(cost.error_ms, old.error_ms if old else 0.0)
+        if grown_ms >= max(LEAST_MS, scatter_ms if known else 0.0):
+            found.append((grown_ms, cost, old))
+    for grown_ms, cost, old_cost in sorted(found, key=lambda one: -one[0]):
+        frame = cost.hottest
+        assert frame is not None
         yield Finding(
-            cause=f"host: {frame.function}",
+            cause=f"host: {frame.function}" + (f" from {frame.caller}" if frame.caller else ""),
             thread=frame.threads[0] if len(frame.threads) == 1 else None,
             file=frame.file,
             line=frame.line,
-            ms_per_step=costs[key],
-            baseline_ms_per_step=before.get(key, 0.0) if known else None,
-            delta_ms_per_step=ms if known else None,
-            samples=sum(one.samples for one in lines),
+            ms_per_step=cost.ms,
+            baseline_ms_per_step=(old_cost.ms if old_cost else 0.0) if known else None,
+            delta_ms_per_step=grown_ms if known else None,
+            samples=cost.samples,
             method="samples",
         )
 
 
-def _costs(evidence: Evidence) -> Iterator[tuple[tuple[str, str], float]]:
-    """What the lines of each function cost together, ms a step."""
-    total: dict[tuple[str, str], float] = {}
+@dataclass(frozen=True, slots=True)
+class _Cost:
+    """What the lines of one function cost together, ms a step, and the hottest of them."""
+
+    ms: float
+    samples: int
+    hottest: FrameResult | None
+
+    @property
+    def error_ms(self) -> float:
+        """One standard error: counts of samples scatter as Poisson's."""
+        return self.ms / sqrt(max(self.samples, 1))
+
+
+def _costs(evidence: Evidence) -> dict[_Key, _Cost]:
+    costs: dict[_Key, _Cost] = {}
     for frame, ms in zip(evidence.hot_frames, evidence.frames_ms):
-        total[_key(frame)] = total.get(_key(frame), 0.0) + ms
-    yield from total.items()
+        old = costs.get(_key(frame), _Cost(0.0, 0, None))
+        hotter = old.hottest is None or frame.samples > old.hottest.samples
+        costs[_key(frame)] = _Cost(
+            old.ms + ms, old.samples + frame.samples, frame if hotter else old.hottest
+        )
+    return costs
 
 
-def _key(frame: FrameResult) -> tuple[str, str]:
-    """Lines move, functions stay."""
-    return frame.function, frame.file
+def _key(frame: FrameResult) -> _Key:
+    """Lines move, functions stay; what moves from one kind of thread to another is a change."""
+    caller = (frame.caller or "").rpartition(":")[0]
+    kind = _NUMBER.sub("", frame.threads[0]) if frame.threads else ""
+    return frame.function, frame.file, caller, kind

@@ -30,7 +30,7 @@ def host(*frames: Frame) -> Evidence:
                 file="a.py",
                 line=line,
                 share=0.1,
-                samples=round(10 * ms),
+                samples=round(100 * ms),
                 threads=["MainThread"],
             )
             for function, line, ms in frames
@@ -90,7 +90,7 @@ def test_the_lines_of_a_function_count_together_and_the_hottest_is_named() -> No
     now = host(("f", 10, 2.0), ("f", 12, 3.0), ("g", 1, 4.0))
     (found,) = rank_findings(now, host(("f", 9, 1.0), ("g", 1, 4.0)))
 
-    assert (found.cause, found.line, found.samples) == ("host: f", 12, 50)
+    assert (found.cause, found.line, found.samples) == ("host: f", 12, 500)
     assert found.ms_per_step == pytest.approx(5)
     assert found.baseline_ms_per_step == pytest.approx(1)
     assert found.delta_ms_per_step == pytest.approx(4)
@@ -162,3 +162,28 @@ def test_only_devices_with_a_ledger_on_both_sides_change() -> None:
 
     assert ledger_changes(now, then) == {"cuda:0": {"compute": 1.0}}
     assert ledger_changes(now, None) == {}
+
+
+def test_growth_within_the_scatter_of_the_samples_is_no_finding() -> None:
+    """64.1 → 65.3 ms on 87 samples says nothing; on 87,000 it does."""
+
+    def hot(ms: float, samples: int) -> Evidence:
+        frame = FrameResult(
+            function="run", file="it.py", line=1, share=0.3, samples=samples, threads=["a-1"]
+        )
+        return Evidence(hot_frames=[frame], frames_ms=[ms])
+
+    assert rank_findings(hot(65.3, 87), hot(64.1, 87)) == []
+    assert len(rank_findings(hot(65.3, 87_000), hot(64.1, 87_000))) == 1
+
+
+def test_work_that_moves_to_another_kind_of_thread_is_a_finding() -> None:
+    def packing(thread: str) -> Evidence:
+        frame = FrameResult(
+            function="pack", file="it.py", line=1, share=0.3, samples=400, threads=[thread]
+        )
+        return Evidence(hot_frames=[frame], frames_ms=[6.0])
+
+    assert rank_findings(packing("post-3"), packing("post-1")) == []
+    (found,) = rank_findings(packing("target-0"), packing("post-1"))
+    assert (found.cause, found.thread) == ("host: pack", "target-0")
