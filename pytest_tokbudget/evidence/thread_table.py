@@ -23,17 +23,26 @@ def known_threads(roles: Mapping[int, str] | None = None) -> list[KnownThread]:
     ``roles`` maps native ids to what their workers declared. Threads without Python have no ident.
     """
     roles = roles or {}
+    kernels = dict(_native_threads())
     python = [
-        KnownThread(one.name, one.ident or 0, one.native_id or 0, roles.get(one.native_id or 0))
-        for one in threading.enumerate()
+        _known(one, kernels.get(one.native_id or 0, ""), roles) for one in threading.enumerate()
     ]
     ours = {one.native_id for one in python}
     others = [
         KnownThread(name, 0, native_id, python=False)
-        for native_id, name in _native_threads()
+        for native_id, name in kernels.items()
         if native_id not in ours
     ]
     return python + others
+
+
+def _known(thread: threading.Thread, kernels_name: str, roles: Mapping[int, str]) -> KnownThread:
+    """One of Python's threads. An autograd thread is among them, as ``Dummy-1``, once a compiled
+    backward pass has run Python in it; it works for another thread all the same."""
+    ident, native_id = thread.ident or 0, thread.native_id or 0
+    if _AUTOGRAD.search(kernels_name):
+        return KnownThread(kernels_name, ident, native_id, python=False)
+    return KnownThread(thread.name, ident, native_id, roles.get(native_id))
 
 
 def merged(earlier: list[KnownThread], later: list[KnownThread]) -> list[KnownThread]:

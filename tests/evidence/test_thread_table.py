@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import _thread
 import threading
+from pathlib import Path
 
 from pytest_tokbudget.analysis.trace_rows import KnownThread
 from pytest_tokbudget.evidence.thread_table import known_threads, merged, with_autograd_names
@@ -35,3 +37,27 @@ def test_a_thread_that_launched_for_one_device_is_autograds_of_that_device() -> 
     names = {hex(0x2CDC_B6C0): "pt_autograd_1", hex(0x2CDC_B6C1): f"thread {0x2CDC_B6C1:#x}"}
     assert {line.threads[at].name for at in line.host_calls.thread} == set(names.values())
     assert 777 in {line.threads[at].native_id for at in line.host_calls.thread}
+
+
+def test_an_autograd_thread_that_has_run_python_is_still_autograds() -> None:
+    """A compiled backward pass runs Python in it, and Python then lists it as ``Dummy-1``."""
+    named, done = threading.Event(), threading.Event()
+
+    def work() -> None:
+        Path("/proc/thread-self/comm").write_text("pt_autograd_0")
+        threading.current_thread()
+        named.set()
+        done.wait()
+
+    native_id = []
+    start = _thread.start_new_thread(
+        lambda: (native_id.append(threading.get_native_id()), work()), ()
+    )
+    assert start
+    named.wait()
+    try:
+        listed = [one for one in known_threads() if one.native_id == native_id[0]]
+    finally:
+        done.set()
+
+    assert [(one.name, one.python) for one in listed] == [("pt_autograd_0", False)]
