@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 # The simulated window is nine whole cycles of 3 × 45 steps between checkpoints, and begins well
 # after one, so that no session has a checkpoint more than another. The cpu size shares two cores
-# with whatever else runs there (the same host loop took 0.18 to 0.37 ms from session to session):
-# what its spread supports is to notice when more than half the throughput is lost. The h200 size
+# with whatever else runs there: the same code made 2,700 to 7,500 tok/s within two hours, so that
+# all its spread supports is to notice when three quarters of the throughput are lost. The h200 size
 # waits for its host most of the time: five sessions spread by 2 % on one host, by 10 % on another.
 BUDGETS: dict[str, dict[str, Any]] = {
     "simulated": {"steps": 1215, "warmup": 290, "tolerance": "3%"},
-    "cpu": {"steps": 120, "tolerance": "60%", "sessions": "3:5"},
+    "cpu": {"steps": 120, "tolerance": "75%", "sessions": "3:5"},
     "h200": {"steps": 200, "tolerance": "20%", "sessions": "2:4"},
     "eight": {"steps": 600, "tolerance": "5%"},
 }
