@@ -26,7 +26,7 @@ from pytest_tokbudget.records.verdict import Outcome, SessionFigure, Verdict
 from .admission import admit
 from .comparable import differing_fields
 from .ruling import Ruling
-from .wording import change, count, interval, share
+from .wording import change, count, interval, must_show, share
 
 MOST_UNSTEADY = 2
 """Pairs that may be lost because a side never became steady; with more there is no verdict."""
@@ -161,8 +161,8 @@ def _ruling(look: PairLook, counted: Sequence[Pair], tolerance: float, against: 
     shown = f"{pairs} of fresh processes; 99 % interval {interval(look.d, look.half_width)}."
     if look.outcome is Outcome.PASS:
         first = (
-            f"{changed}, tolerance {share(tolerance)}: code {share(2 * tolerance)} slower would "
-            "look this good in fewer than 1 run in 100."
+            f"{changed}, tolerance {share(tolerance)}: code "
+            f"{share(must_show(tolerance))} slower would look this good in fewer than 1 run in 100."
         )
     elif look.outcome is Outcome.IMPROVED:
         first = f"{changed}."

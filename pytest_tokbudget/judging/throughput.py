@@ -20,7 +20,7 @@ from pytest_tokbudget.records.baseline import Spread
 from pytest_tokbudget.records.verdict import Outcome
 
 from .ruling import Ruling
-from .wording import change, count, interval, percent, share
+from .wording import change, count, interval, must_show, percent, share
 
 MOST_SESSIONS_ADVISED = 12
 """More sessions than this in one job are no advice: other remedies cost less."""
@@ -41,8 +41,8 @@ def rule_on(anchor: Anchor, seen: Look, *, tolerance: float, delta: float, lost:
 
 def _passed(seen: Look, tolerance: float) -> tuple[str, ...]:
     sentence = (
-        f"{change(seen.d)}, tolerance {share(tolerance)}: code {share(2 * tolerance)} slower would "
-        "look this good in fewer than 1 run in 100."
+        f"{change(seen.d)}, tolerance {share(tolerance)}: code "
+        f"{share(must_show(tolerance))} slower would look this good in fewer than 1 run in 100."
     )
     return (sentence,)
 

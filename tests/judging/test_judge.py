@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_tokbudget.judging import judge
+from pytest_tokbudget.judging.wording import must_show
 from pytest_tokbudget.records.base import Unavailable
 from pytest_tokbudget.records.baseline import Baseline
 from pytest_tokbudget.records.machine import Software
@@ -257,3 +258,10 @@ def test_order_and_unit_of_the_rates_do_not_matter(
     assert one.change_pct == pytest.approx(other.change_pct, abs=1e-6)
     assert one.ci_pct == pytest.approx(other.ci_pct, rel=1e-6, abs=1e-6)
     assert one.mde_pct == pytest.approx(other.mde_pct, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "slower"), [(0.003, 0.006), (0.03, 0.06), (0.05, 0.1), (0.1, 0.19), (0.6, 0.84)]
+)
+def test_twice_the_tolerance_is_twice_in_log_rate(tolerance: float, slower: float) -> None:
+    assert must_show(tolerance) == pytest.approx(slower)
