@@ -19,48 +19,21 @@ from math import log1p
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
-from scipy.special import stdtrit
 
 if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from pytest_tokbudget.analysis.pairs import FEWEST_PAIRS, LOOK_ALPHA, MOST_PAIRS
-from pytest_tokbudget.analysis.spread import SMALLEST_SPREAD
+from pytest_tokbudget.analysis.many_pairs import PASSED, REGRESSED, UNDECIDED, Floats, decide
+from pytest_tokbudget.analysis.pairs import MOST_PAIRS
 from pytest_tokbudget.launching.pair import STEPPING_NS
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-
-UNDECIDED, PASSED, REGRESSED = range(3)
 STEPPING_S = STEPPING_NS / 1e9
 """Seconds that one pair steps."""
 
 TOLERANCES = (0.02, 0.03, 0.05)
 Draw = Callable[[np.random.Generator, int], Floats]
-
-
-def decide(differences: Floats, delta: float) -> tuple[Ints, Ints]:
-    """Return outcome and pairs used of each row of ``differences`` (N, MOST_PAIRS).
-
-    ``analysis.pairs.look_at_pairs`` with a leading axis, IMPROVED counted as passed;
-    ``tests/benchmarks/test_against_rule.py`` proves the two equal.
-    """
-    outcome = np.zeros(len(differences), np.int64)
-    used = np.full(len(differences), MOST_PAIRS, np.int64)
-    for pairs in range(FEWEST_PAIRS, MOST_PAIRS + 1):
-        x = differences[:, :pairs]
-        d = x.mean(axis=1)
-        s = np.maximum(x.std(axis=1, ddof=1), SMALLEST_SPREAD)
-        h = stdtrit(pairs - 1, 1 - LOOK_ALPHA) * s / np.sqrt(pairs)
-        still = outcome == UNDECIDED
-        good = still & (d <= delta) & (d + h < 2 * delta)
-        bad = still & (d > delta) & (d > h)
-        used[good | bad] = pairs
-        outcome[good], outcome[bad] = PASSED, REGRESSED
-    return outcome, used
 
 
 def normal(spread: float) -> Draw:

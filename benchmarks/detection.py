@@ -22,9 +22,17 @@ if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import detection_peers as peers
-from benchmarks.detection_rule import IMPROVED, PASSED, REGRESSED, UNDECIDED, Ints, decide, learn
 from benchmarks.detection_tables import PeerRow, Row, peer_table, table_of
 from benchmarks.detection_worlds import WORLDS, World, recorded, refreshed, resampled
+from pytest_tokbudget.analysis.many_looks import (
+    IMPROVED,
+    PASSED,
+    REGRESSED,
+    UNDECIDED,
+    Ints,
+    decide,
+    learn,
+)
 
 SPREADS = (0.0013, 0.003, 0.01, 0.03, 0.086)
 ANCHOR_SESSIONS = 5

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from .detection_rule import slow
+from pytest_tokbudget.analysis.many_looks import slow
 
 Floats = npt.NDArray[np.float64]
 MOST_REPLACED = 2

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.against import PASSED, REGRESSED, UNDECIDED, WORLDS, decide, simulated
+from benchmarks.against import WORLDS, simulated
+from pytest_tokbudget.analysis.many_pairs import PASSED, REGRESSED, UNDECIDED, decide
 from pytest_tokbudget.analysis.pairs import FEWEST_PAIRS, MOST_PAIRS, look_at_pairs
 from pytest_tokbudget.records.verdict import Outcome
 

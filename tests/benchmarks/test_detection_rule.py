@@ -7,7 +7,9 @@ from math import log1p
 import numpy as np
 import pytest
 
-from benchmarks.detection_rule import (
+from benchmarks.detection_worlds import WORLDS, World, refreshed
+from pytest_tokbudget.analysis.looks import Anchor, anchor_of, look
+from pytest_tokbudget.analysis.many_looks import (
     IMPROVED,
     PASSED,
     REGRESSED,
@@ -17,8 +19,6 @@ from benchmarks.detection_rule import (
     learn,
     slow,
 )
-from benchmarks.detection_worlds import WORLDS, World, refreshed
-from pytest_tokbudget.analysis.looks import Anchor, anchor_of, look
 from pytest_tokbudget.analysis.outliers import slow_outliers
 from pytest_tokbudget.records.baseline import Baseline, StoredSession
 from pytest_tokbudget.records.machine import MachineClass, Software

@@ -1,7 +1,7 @@
 """The judge's rule for many runs at once: ``analysis.looks`` with a leading axis N.
 
 A simulation needs it some million times. ``tests/benchmarks/test_detection_rule.py`` proves it
-equal to the production functions, call by call, on random input.
+equal to the functions that judge, call by call, on random input.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import fdtri, stdtrit
 
-from pytest_tokbudget.analysis import looks, outliers, settled, spread
+from . import looks, outliers, settled, spread
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
