@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 
 import pytest
+from msgspec.structs import replace
 
 from ..errors import StoreError, TokbudgetError, UsageError
 from ..records.launch import CapturedSection
@@ -69,6 +70,7 @@ class Controller:
 
     def _check_store(self) -> None:
         settings = self._settings
+        self._services.report.check_writable()
         if settings.records or settings.append or settings.missing == "record":
             self._services.store.check_writable()
 
@@ -116,7 +118,8 @@ class Controller:
             return
         skipped = isinstance(error, pytest.skip.Exception)
         outcome = "SKIPPED" if skipped else "FAILED"
-        result = self._services.failed_result(item.nodeid, outcome, str(error), reached.runs)
+        reason = error.reason if isinstance(error, SessionFailed) else str(error)
+        result = self._services.failed_result(item.nodeid, outcome, reason, reached.runs)
         self._results[item.nodeid] = result
         if reached.verdict is not None and not skipped:
             text = self._services.result(reached.verdict, reached.runs)
@@ -151,6 +154,12 @@ class Controller:
         return True if is_measured(item) else None
 
     @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self) -> None:
+        """However this run ends, nobody may take an earlier one's result for its own."""
+        if not self._config.getoption("collectonly"):
+            self._services.report.forget_run_json()
+
+    @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Write what was queued, write run.json, and settle the exit status."""
         self._services.close()
@@ -161,22 +170,33 @@ class Controller:
         else:
             session.exitstatus = self._store(exitstatus)
         if exitstatus != pytest.ExitCode.USAGE_ERROR:
-            self._write_run_json()
+            session.exitstatus = self._write_run_json(int(session.exitstatus))
         session.exitstatus = self._exit_status(session, int(session.exitstatus))
 
     def _store(self, exitstatus: int) -> int:
         try:
             written = self._services.store.flush()
         except TokbudgetError as error:
-            self._notes.append(f"baselines were not written: {error}")
+            reason = f"baselines were not written: {error}"
+            self._notes.append(reason)
+            self._results = {
+                nodeid: replace(one, outcome="FAILED", reason=reason)
+                if one.outcome == Outcome.RECORDED.value
+                else one
+                for nodeid, one in self._results.items()
+            }
             return int(pytest.ExitCode.TESTS_FAILED)
         self._notes.extend(f"wrote {self._services.shown(path)}" for path in written)
         return exitstatus
 
-    def _write_run_json(self) -> None:
-        if self._results:
+    def _write_run_json(self, exitstatus: int) -> int:
+        try:
             path = self._services.write_run_json(list(self._results.values()))
-            self._notes.append(f"results in {self._services.shown(path)}")
+        except TokbudgetError as error:
+            self._notes.append(f"results were not written: {error}")
+            return exitstatus or int(pytest.ExitCode.TESTS_FAILED)
+        self._notes.append(f"results in {self._services.shown(path)}")
+        return exitstatus
 
     def _exit_status(self, session: pytest.Session, exitstatus: int) -> int:
         measured = [one for one in self._results.values() if one.outcome != "SKIPPED"]

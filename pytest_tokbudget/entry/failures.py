@@ -21,10 +21,14 @@ class VerdictFailed(pytest.fail.Exception):  # type: ignore[name-defined,misc]  
 
 
 class SessionFailed(pytest.fail.Exception):  # type: ignore[name-defined,misc]  # untyped there
-    """A session ended badly: the body raised, or the process died. Carries the worker's text."""
+    """A session ended badly: the body raised, or the process died. Carries the worker's text.
 
-    def __init__(self, text: str) -> None:
+    ``reason`` is what run.json says of it, in a sentence where there is one.
+    """
+
+    def __init__(self, text: str, reason: str = "") -> None:
         super().__init__(text, pytrace=False)
+        self.reason = reason or text
         self.shown = ShownFailure(_headline(text), text, text)
 
 
@@ -87,8 +91,8 @@ def _raise_failure(result: WorkerResult, item: pytest.Item) -> NoReturn:
         text = f"{result.when} failed in the measuring process\n{text}"
     expected = _expected_exception(item, result.exception_mro)
     if expected is None:
-        raise SessionFailed(text)
-    raise type("SessionFailed", (SessionFailed, expected), {})(text)
+        raise SessionFailed(text, result.reason)
+    raise type("SessionFailed", (SessionFailed, expected), {})(text, result.reason)
 
 
 def _expected_exception(

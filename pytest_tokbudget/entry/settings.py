@@ -252,10 +252,16 @@ def _refuse_reason(reason: str, cwd: Path) -> None:
         )
 
 
+def _workers_of(spec: str) -> int:
+    """How many workers a ``--tx`` of xdist means: ``3*popen`` is three."""
+    times, star, _ = spec.partition("*")
+    return int(times) if star and times.isdecimal() else 1
+
+
 def _refuse_plugins(config: pytest.Config) -> None:
     """Workers of xdist would share the device; a rerun launders a regression."""
     processes = config.getoption("numprocesses", None)
-    distributed = len(config.getoption("tx", None) or ())
+    distributed = sum(_workers_of(one) for one in config.getoption("tx", None) or ())
     if max(int(processes or 0), distributed) > 1:
         raise UsageError(
             f"-n {processes or distributed}: with --tokbudget the tests would share the device "

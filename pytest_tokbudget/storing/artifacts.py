@@ -12,7 +12,7 @@ from ..errors import StoreError, UnreadableError
 from ..records.baseline import Baseline
 from ..records.result import RunResult
 from ..records.run import RunRecord
-from .atomic import write_atomic
+from .atomic import check_writable, write_atomic
 from .codec import R, encode_baseline, encode_compact, encode_pretty, load
 from .slugs import slug
 from .workload_identity import file_name
@@ -58,6 +58,15 @@ class ReportDirectory:
         """Where the result of the last run stands."""
         return self._root / "run.json"
 
+    def check_writable(self) -> None:
+        """Raise StoreError, naming the directory, if the artifacts could not be written."""
+        check_writable(self._root)
+
+    def forget_run_json(self) -> None:
+        """Take the result of an earlier run away; one that cannot be is overwritten later."""
+        with contextlib.suppress(OSError):
+            self.run_json.unlink(missing_ok=True)
+
     def write_run_json(self, result: RunResult) -> Path:
         """Write the machine-readable result of this run."""
         return self._write(self.run_json, encode_pretty(result))
@@ -79,7 +88,7 @@ class ReportDirectory:
 
     def latest(self) -> Path | None:
         """The newest run record, None where there is none."""
-        records = self._records()
+        records = self.records()
         return records[-1] if records else None
 
     @property
@@ -104,11 +113,11 @@ class ReportDirectory:
                 "name another directory (--tokbudget-report DIR)"
             ) from error
 
-    def _records(self) -> list[Path]:
+    def records(self) -> list[Path]:
         """Our own run records, oldest first; names begin with the time."""
         return sorted(path for path in self._runs.glob("*.json") if _RUN_NAME.fullmatch(path.name))
 
     def _prune(self) -> None:
-        for path in self._records()[:-MOST_RUN_RECORDS]:
+        for path in self.records()[:-MOST_RUN_RECORDS]:
             with contextlib.suppress(OSError):
                 path.unlink()

@@ -52,3 +52,31 @@ def test_what_is_not_measured_is_null_with_its_reason(project: Project) -> None:
     for name in ("hot_frames", "counters", "threads"):
         assert test[name] is None
         assert test["unavailable"][name]
+
+
+def test_a_report_directory_that_cannot_be_written_is_a_usage_error(project: Project) -> None:
+    project.write("taken", "a file")
+
+    result = project.run("--tokbudget", "--tokbudget-report", "taken/out")
+
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["*taken/out: cannot write there*"])
+
+
+def test_no_earlier_result_survives_a_run_that_measures_nothing(project: Project) -> None:
+    project.refresh()
+    assert project.only_test["outcome"] == "RECORDED"
+
+    assert project.run("--tokbudget", "-k", "nothing").ret == 5
+
+    assert project.run_json["tests"] == []
+
+
+def test_the_reason_of_a_failed_body_is_one_sentence(project: Project) -> None:
+    project.write("test_it.py", "def test_none(tokbudget):\n    tokbudget(lambda: None)\n")
+
+    assert project.run("--tokbudget").ret == 1
+
+    reason = project.only_test["reason"]
+    assert "StepError: step 1 (warm-up) returned None" in reason
+    assert "\n" not in reason

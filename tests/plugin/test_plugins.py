@@ -112,3 +112,10 @@ def test_last_failed_and_exitfirst(among_plugins: Project) -> None:
 
     among_plugins.run("--tokbudget", "-x").assert_outcomes(failed=1)
     among_plugins.run("--tokbudget", "--lf").assert_outcomes(failed=1)
+
+
+def test_xdist_workers_told_by_tx_are_counted(among_plugins: Project) -> None:
+    result = among_plugins.run("--tokbudget", "--dist=each", "--tx", "2*popen")
+
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["*-n 2: with --tokbudget the tests would share the device*"])
