@@ -79,8 +79,11 @@ class Instrument(Protocol):
 
     ``name`` is its key in ``perturbation``. Its window holds at least ``steps`` counting steps of
     the workload and lasts at least ``least_s``, but is cut at ``most_s``; ``lead_in`` steps before
-    it belong to nobody. With ``at_rest`` it may only begin and end while no worker is inside a step
-    and the devices are idle.
+    it, and at least one, belong to nobody. With ``at_rest`` it may only begin and end while no
+    worker is inside a step and the devices are idle. The window itself lies within: that of a step
+    loop ends with idle devices where ``at_rest`` asks for it; that of a self-running pipeline is
+    cut at counting marks without synchronizing, as its timing pass is, so work queued at either
+    mark may lie across the cut.
     """
 
     @property

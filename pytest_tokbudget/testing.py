@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+
+from .records.base import Unavailable
 
 
 class FakeClock:
@@ -70,3 +73,32 @@ class FakeDevices:
     def reserved_bytes(self) -> int:
         """Return ``reserved``."""
         return self.reserved
+
+
+class FakeInstrument:
+    """An instrument that writes down in ``calls`` what is done to it.
+
+    ``calls`` holds ``"begin"``, ``"end"`` and ``"end WHY"``; ``at_begin`` and ``at_end`` run inside
+    the calls; with a ``refusal`` it does not begin. ``least_s``, ``most_s`` and ``lead_in`` may be
+    set by a test.
+    """
+
+    def __init__(self, name: str = "probe", *, at_rest: bool = False, steps: int = 20) -> None:
+        self.name, self.at_rest, self.steps = name, at_rest, steps
+        self.least_s, self.most_s, self.lead_in = 0.0, 60.0, 0
+        self.refusal: Unavailable | None = None
+        self.calls: list[str] = []
+        self.at_begin: Callable[[], object] = lambda: None
+        self.at_end: Callable[[], object] = lambda: None
+
+    def begin(self) -> Unavailable | None:
+        """Take note, unless refused."""
+        self.at_begin()
+        if self.refusal is None:
+            self.calls.append("begin")
+        return self.refusal
+
+    def end(self, running: str = "") -> None:
+        """Take note."""
+        self.calls.append(f"end {running}".rstrip())
+        self.at_end()

@@ -19,6 +19,7 @@ HOLD_S = 10.0
 """How long a worker may take to come to a mark or a queue call."""
 HOLD_AFTER_ERROR_S = 0.5
 """Once the test has failed, or somebody wants it to end."""
+NO_STEP = "no step ended in the window of this instrument, so there is nothing to look at"
 
 
 class WorkloadEndedError(Exception):
@@ -92,9 +93,10 @@ class EvidenceRunner:
         if reason:
             return reason
         try:
-            self._step_in_window(instrument, step_ns, windows)
+            empty = self._step_in_window(instrument, step_ns, windows)
         except (WorkloadEndedError, StallError):
-            self._end(instrument)
+            if self._end(instrument):
+                windows.pop(instrument.name, None)
             raise
         except BaseException:
             # The workload's own error goes on; whatever else fails on the way out does not hide it.
@@ -104,26 +106,35 @@ class EvidenceRunner:
         reason = self._end(instrument)
         if reason:
             windows.pop(instrument.name, None)
-        return reason
+        return reason or empty
 
     def _step_in_window(
         self, instrument: Instrument, step_ns: int, windows: dict[str, tuple[int, int]]
-    ) -> None:
-        """Make the steps; keep the window if it holds one, also where the workload ends in it."""
+    ) -> str:
+        """Make the steps; keep the window if it holds one, also where the workload ends in it.
+
+        Returns why there is no window, or ``""``.
+        """
         self._enter(EVIDENCE, step_ns)
         # The window begins at a mark that was made after the instrument had begun.
+        begun = self._marks()
         self._step(max(instrument.lead_in, 1), 0.0, instrument.most_s)
-        start_ns, marks = self._workload.now_ns(instrument.at_rest), self._marks()
+        marks = self._marks()
+        if marks == begun:
+            return NO_STEP
+        start_ns = self._workload.now_ns(instrument.at_rest)
         ended: WorkloadEndedError | StallError | None = None
         try:
             self._step(instrument.steps, instrument.least_s, instrument.most_s)
         except (WorkloadEndedError, StallError) as error:
             ended = error
         self._enter(EVIDENCE)
-        if self._marks() > marks:
+        found = self._marks() > marks
+        if found:
             windows[instrument.name] = (start_ns, self._workload.now_ns(instrument.at_rest))
         if ended is not None:
             raise ended
+        return "" if found else NO_STEP
 
     def _begin(self, instrument: Instrument) -> str:
         self._enter(EVIDENCE)
@@ -154,7 +165,7 @@ class EvidenceRunner:
             return
         with self._workload.resting(hold_s) as running:
             yield (
-                f"worker {running!r} came to no mark or queue call for {HOLD_S:.0f} s: call "
+                f"worker {running!r} came to no mark or queue call for {hold_s:g} s: call "
                 "step_end() or use a recorder queue regularly in every worker"
                 if running
                 else ""

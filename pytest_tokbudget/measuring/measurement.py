@@ -50,13 +50,19 @@ class Measurement(Record, frozen=True, kw_only=True):
 def with_evidence(
     measurement: Measurement, windows: EvidenceWindows, recorder: Recorder, budget: Budget
 ) -> Measurement:
-    """Return ``measurement`` with the evidence passes and all that was recorded in them."""
+    """Return ``measurement`` with the evidence passes and all that was recorded in them.
+
+    Where no instrument got a window, the reasons for having no evidence stay.
+    """
+    passes = evidence_passes(windows.windows, recorder, budget)
     known = {
-        name: reason for name, reason in measurement.unavailable.items() if reason != NOT_MEASURED
+        name: reason
+        for name, reason in measurement.unavailable.items()
+        if reason != NOT_MEASURED or not passes
     }
     return replace(
         measurement,
-        passes=[*measurement.passes, *evidence_passes(windows.windows, recorder, budget)],
+        passes=[*measurement.passes, *passes],
         marks=recorder.mark_series(budget.token_kind, budget.constant_tokens),
         spans=recorder.span_series(),
         queues=recorder.queue_series(),

@@ -290,7 +290,9 @@ class Watcher:
             # The others may go on for ever while one worker never comes to its last mark.
             names = ", ".join(repr(stream.name) for stream in cut.waiting_for())
             last, late = cut.reached_ns, f" of worker {names}, with all steps made by the others"
-        allowed = allowed_silence_ns(self._phase, self._median_ns)
+        # A stall costs only evidence there: nobody need wait for it as long as the launcher does.
+        phase = TIMING if self._phase == EVIDENCE else self._phase
+        allowed = allowed_silence_ns(phase, self._median_ns)
         silence = self._clock.monotonic_ns() - last
         if allowed and silence > allowed and (cut is None or cut.waiting_for()):
             raise StallError(

@@ -8,39 +8,17 @@ from collections.abc import Callable
 import pytest
 
 from pytest_tokbudget.errors import WorkerDiedError
-from pytest_tokbudget.measuring.evidence_pass import HOLD_AFTER_ERROR_S
 from pytest_tokbudget.measuring.loop import measure_steps
 from pytest_tokbudget.measuring.measurement import NOT_MEASURED, Measurement
 from pytest_tokbudget.measuring.watch import watch_with_instruments
 from pytest_tokbudget.records.base import Unavailable
 from pytest_tokbudget.records.budget import Budget
+from pytest_tokbudget.testing import FakeInstrument
 
 from .test_loop import Bench
 from .test_watch import Pipeline, pipeline
 
 __all__ = ["pipeline"]
-
-
-class FakeInstrument:
-    """Writes down what is done to it; ``at_begin`` and ``at_end`` run inside the calls."""
-
-    def __init__(self, name: str = "probe", *, at_rest: bool = False, steps: int = 20) -> None:
-        self.name, self.at_rest, self.steps = name, at_rest, steps
-        self.least_s, self.most_s, self.lead_in = 0.0, 60.0, 0
-        self.refusal: Unavailable | None = None
-        self.calls: list[str] = []
-        self.at_begin: Callable[[], object] = lambda: None
-        self.at_end: Callable[[], object] = lambda: None
-
-    def begin(self) -> Unavailable | None:
-        self.at_begin()
-        if self.refusal is None:
-            self.calls.append("begin")
-        return self.refusal
-
-    def end(self, running: str = "") -> None:
-        self.calls.append(f"end {running}".rstrip())
-        self.at_end()
 
 
 def measured(
@@ -226,7 +204,6 @@ def test_a_worker_that_dies_in_the_evidence_pass_fails_the_test(pipeline: Pipeli
         watched(pipeline, probe)
 
     assert probe.calls == ["begin", "end"]
-    assert HOLD_AFTER_ERROR_S < 1
 
 
 def _streams(pipeline: Pipeline, count: int) -> list:  # type: ignore[type-arg]
