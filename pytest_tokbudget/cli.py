@@ -23,6 +23,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if options.command == "diff":
             text = _diff(options.then, options.now, options.test, width, color)
+        elif options.command == "history":
+            text = _history(options, width, color)
         else:
             text = _shown(options.path, width, color)
     except TokbudgetError as error:
@@ -64,7 +66,25 @@ def _parser() -> argparse.ArgumentParser:
     diff.add_argument("then", type=Path, metavar="A", help="the file to compare with")
     diff.add_argument("now", type=Path, metavar="B", help="the file to compare")
     diff.add_argument("--test", metavar="NODEID", help="the test, where a run.json has several")
-    for command in (show, diff):
+    history = commands.add_parser(
+        "history",
+        help="show the sessions of each test over time",
+        description="Show the sessions of each test over time, from every committed version of "
+        "its baseline and from the run records: changes of level, and how far all refreshes "
+        "together have moved the anchor.",
+    )
+    history.add_argument("nodeid", nargs="?", metavar="NODEID", help="one test only")
+    history.add_argument(
+        "--baselines",
+        type=Path,
+        default=Path("baselines"),
+        metavar="DIR",
+        help="default: baselines",
+    )
+    history.add_argument(
+        "--report", type=Path, default=Path(".tokbudget"), metavar="DIR", help="default: .tokbudget"
+    )
+    for command in (show, diff, history):
         command.add_argument(
             "--width", type=_width, metavar="N", help="columns (default: the terminal's)"
         )
@@ -153,6 +173,19 @@ def _diff(then: Path, now: Path, nodeid: str | None, width: int, color: bool) ->
     return render_diff(
         evidence_diff(old.evidence, new.evidence),
         *(f"{one.path} ({one.title}), {one.nodeid}" for one in (old, new)),
+        width=width,
+        color=color,
+        encoding=_encoding(),
+    )
+
+
+def _history(options: argparse.Namespace, width: int, color: bool) -> str:
+    from .cli_history import history
+
+    return history(
+        options.nodeid,
+        options.baselines,
+        options.report,
         width=width,
         color=color,
         encoding=_encoding(),

@@ -15,7 +15,8 @@
     │   ├── NewerSchemaError     written by a newer version of this package
     │   ├── MismatchError        the file belongs to another workload or machine class
     │   └── RefreshRefusedError  what was measured must not become a baseline
-    └── LaunchError              a worker process could not be started, or died
+    ├── LaunchError              a worker process could not be started, or died
+    └── MissingLibraryError      an optional library is not installed: says which, and how to get it
 
 Verdicts are not errors: see ``records.verdict``. The entry room turns a failing verdict into the
 test's own failure.
@@ -78,3 +79,7 @@ class RefreshRefusedError(StoreError):
 
 class LaunchError(TokbudgetError):
     """A worker process could not be started, or died without a result."""
+
+
+class MissingLibraryError(TokbudgetError):
+    """An optional library is needed and not installed."""

@@ -166,7 +166,8 @@ def test_nothing_there_says_what_to_do(path: str, capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["bogus"], ["history"], ["show", "--width", "39"], ["show", "--width", "x"]]
+    "arguments",
+    [[], ["bogus"], ["history", "a", "b"], ["show", "--width", "39"], ["show", "--width", "x"]],
 )
 def test_wrong_arguments_are_a_usage_error(
     arguments: list[str], capsys: pytest.CaptureFixture[str]

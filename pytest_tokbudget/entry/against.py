@@ -106,6 +106,7 @@ class _Case:
             run_of(outcome.head, self._item)
         ref = self._run_at_ref(outcome.ref)
         head = run_of(outcome.head, self._item)
+        head = msgspec.structs.replace(head, job=self._settings.job)
         self._into.runs.append(head)
         self._services.report.write_run_record(head)
         return Pair(ref=ref, head=head)

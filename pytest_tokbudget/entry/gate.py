@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import msgspec
 import pytest
 
 from ..errors import RefreshRefusedError
@@ -88,8 +89,9 @@ class Gate:
                 for one in result.sections
             ]
             if result.run is not None:
-                into.runs.append(result.run)
-                self._services.report.write_run_record(result.run)
+                run = msgspec.structs.replace(result.run, job=self._settings.job)
+                into.runs.append(run)
+                self._services.report.write_run_record(run)
 
     def _judge(self, item: pytest.Item, budget: Budget, into: Reached) -> Verdict:
         least, most = budget.sessions

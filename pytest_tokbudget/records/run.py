@@ -58,7 +58,8 @@ class RunRecord(Record, frozen=True, kw_only=True):
     """One session. Times are monotonic ns; ``unix_offset_ns`` added gives Unix time.
 
     ``devices`` are the devices the workload used (``"cuda:0"``, ``"cpu"``, or any name the author
-    gave its workers). ``unavailable`` maps what is missing to the reason.
+    gave its workers). ``job`` names the invocation of pytest the session belongs to (``""``: not
+    kept). ``unavailable`` maps what is missing to the reason.
     """
 
     schema: int = SCHEMA
@@ -67,6 +68,7 @@ class RunRecord(Record, frozen=True, kw_only=True):
     machine: MachineRecord
     unix_offset_ns: int
     pid: int
+    job: str = ""
     devices: list[str]
     warmup: WarmUp
     passes: list[Pass]

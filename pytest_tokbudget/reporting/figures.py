@@ -24,6 +24,7 @@ _ASCII = str.maketrans(
         "”": '"',
         "\u00a0": " ",
         "\u202f": " ",
+        **dict.fromkeys("█▉▊▋▌▍▎▏▐▕", "#"),
     }
 )
 """One character for one, so that a translated text keeps its layout."""
