@@ -79,15 +79,15 @@ def _picture(trend: Trend, width: int) -> Table:
     percents = [100 * (job.tok_s / zero - 1) for job in shown]
     rows = [_cells(job, percent) for job, percent in zip(shown, percents)]
     heading = ["  date", "commit", "", "tok/s", f"% of {rate(zero)}"]
-    taken = sum(max(map(len, column)) + 1 for column in zip(heading, *rows))
-    if width - taken < NARROWEST_BAR:
+    if width - _taken(heading, rows) < NARROWEST_BAR:
         # The commit is the longest of what stands elsewhere, too.
-        taken -= max(len(row[1]) for row in (heading, *rows))
         rows, heading = [[row[0], "", *row[2:]] for row in rows], [heading[0], "", *heading[2:]]
-    scale = scale_of(percents, max(NARROWEST_BAR, width - taken))
+    if width - _taken(heading, rows) < NARROWEST_BAR:
+        heading[4] = "%"
+    scale = scale_of(percents, max(NARROWEST_BAR, width - _taken(heading, rows)))
     table = Table.grid(padding=(0, 1, 0, 0))
     for name in heading:
-        right = name == heading[3] or name == heading[4]
+        right = name in heading[3:]
         table.add_column(justify="right" if right else "left", no_wrap=True)
     table.add_column(width=scale.width, no_wrap=True)
     starts = {change.at - skipped for change in trend.changes}
@@ -97,6 +97,11 @@ def _picture(trend: Trend, width: int) -> Table:
             table.add_row("  change", "", "", "", "", "-" * scale.width, style="yellow")
         table.add_row(*row, scale.bar(percent, _COLORS[job.source]))
     return table
+
+
+def _taken(heading: list[str], rows: list[list[str]]) -> int:
+    """Columns that the cells take, with one between two of them."""
+    return sum(max(map(len, column)) + 1 for column in zip(heading, *rows))
 
 
 def _cells(job: JobPoint, percent: float) -> list[str]:

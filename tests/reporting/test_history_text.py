@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pytest_tokbudget.analysis.trend import AnchorMove, Change, JobPoint, Trend
@@ -97,6 +97,7 @@ def test_refreshes_and_what_they_sum_to() -> None:
 
 
 @settings(max_examples=40)
+@example([1e9], 60, False)
 @given(
     st.lists(st.floats(0.001, 1e9), min_size=1, max_size=12),
     st.integers(60, 120),
