@@ -8,11 +8,14 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 from .errors import TokbudgetError, UnreadableError
 
 NARROWEST, WIDEST = 40, 100
 EXIT_USAGE = 2
+
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -21,12 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     color = _wants_color(no_color=options.no_color)
     width = options.width or _terminal_width()
     try:
-        if options.command == "diff":
-            text = _diff(options.then, options.now, options.test, width, color)
-        elif options.command == "history":
-            text = _history(options, width, color)
-        else:
-            text = _shown(options.path, width, color)
+        text = options.text(options, width, color)
     except TokbudgetError as error:
         sys.stderr.write(f"tokbudget: {error}\n")
         return EXIT_USAGE
@@ -43,7 +41,17 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tokbudget", description="Look at what throughput tests measured."
     )
-    commands = parser.add_subparsers(required=True, dest="command", metavar="COMMAND")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for add in (_add_show, _add_diff, _add_history):
+        command = add(commands)
+        command.add_argument(
+            "--width", type=_width, metavar="N", help="columns (default: the terminal's)"
+        )
+        command.add_argument("--no-color", action="store_true", help="plain text, always")
+    return parser
+
+
+def _add_show(commands: Commands) -> argparse.ArgumentParser:
     show = commands.add_parser(
         "show",
         help="show the last run, or a stored baseline",
@@ -57,6 +65,11 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE_OR_DIR",
         help="a run.json, a baseline, or a directory with a run.json (default: .tokbudget)",
     )
+    show.set_defaults(text=_shown)
+    return show
+
+
+def _add_diff(commands: Commands) -> argparse.ArgumentParser:
     diff = commands.add_parser(
         "diff",
         help="compare the evidence of two runs or baselines",
@@ -66,6 +79,11 @@ def _parser() -> argparse.ArgumentParser:
     diff.add_argument("then", type=Path, metavar="A", help="the file to compare with")
     diff.add_argument("now", type=Path, metavar="B", help="the file to compare")
     diff.add_argument("--test", metavar="NODEID", help="the test, where a run.json has several")
+    diff.set_defaults(text=_diff)
+    return diff
+
+
+def _add_history(commands: Commands) -> argparse.ArgumentParser:
     history = commands.add_parser(
         "history",
         help="show the sessions of each test over time",
@@ -84,12 +102,8 @@ def _parser() -> argparse.ArgumentParser:
     history.add_argument(
         "--report", type=Path, default=Path(".tokbudget"), metavar="DIR", help="default: .tokbudget"
     )
-    for command in (show, diff, history):
-        command.add_argument(
-            "--width", type=_width, metavar="N", help="columns (default: the terminal's)"
-        )
-        command.add_argument("--no-color", action="store_true", help="plain text, always")
-    return parser
+    history.set_defaults(text=_history)
+    return history
 
 
 def _width(text: str) -> int:
@@ -107,9 +121,9 @@ def _terminal_width() -> int:
     return max(NARROWEST, min(columns, WIDEST))
 
 
-def _shown(path: Path, width: int, color: bool) -> str:
-    """Return the text of the file at ``path``. Raises ``TokbudgetError``."""
-    file = _file_at(path)
+def _shown(options: argparse.Namespace, width: int, color: bool) -> str:
+    """Return the text of the file that was named. Raises ``TokbudgetError``."""
+    file = _file_at(options.path)
     if _is_baseline(file):
         return _baseline(file, width, color)
     return _run(file, width, color)
@@ -164,12 +178,12 @@ def _baseline(file: Path, width: int, color: bool) -> str:
     return render_baseline(baseline, figures, width=width, color=color, encoding=_encoding())
 
 
-def _diff(then: Path, now: Path, nodeid: str | None, width: int, color: bool) -> str:
+def _diff(options: argparse.Namespace, width: int, color: bool) -> str:
     from .analysis.evidence_diff import evidence_diff
     from .reporting.diff_text import render_diff
     from .storing.compared import load_side
 
-    old, new = (load_side(_file_at(path), nodeid) for path in (then, now))
+    old, new = (load_side(_file_at(path), options.test) for path in (options.then, options.now))
     return render_diff(
         evidence_diff(old.evidence, new.evidence),
         *(f"{one.path} ({one.title}), {one.nodeid}" for one in (old, new)),

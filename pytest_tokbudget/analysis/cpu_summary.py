@@ -26,6 +26,7 @@ class CpuSummary:
     """``sampling`` states samples, rate and seconds; ``sentences`` the most important first."""
 
     hot_frames: list[FrameResult]
+    costs_s: list[float]
     threads: list[ThreadResult]
     role: LimitingRole | Unavailable
     sentences: list[str]
@@ -49,8 +50,10 @@ def summarize_cpu(
     tables = stack_tables(record, rootdir)
     role = limiting_role(queues, marks, window_ns)
     named = [] if isinstance(role, Unavailable) else role.sentences
+    ranked = [] if tables is None else _ranked(tables)
     return CpuSummary(
-        hot_frames=[] if tables is None else hot_frames(tables),
+        hot_frames=[_frame_result(rows) for rows, _ in ranked],
+        costs_s=[cost_s for _, cost_s in ranked],
         threads=thread_results(record),
         role=role,
         sentences=named + cpu_sentences(record, tables),
@@ -67,11 +70,6 @@ def hot_frames(tables: StackTables) -> list[FrameResult]:
     somewhere without waiting for others: a disk, a device, a sleep, the GIL.
     """
     return [_frame_result(rows) for rows, _ in _ranked(tables)]
-
-
-def hot_frame_costs_s(tables: StackTables) -> list[float]:
-    """What each of ``hot_frames`` costs, in seconds over all threads, in the same order."""
-    return [cost_s for _, cost_s in _ranked(tables)]
 
 
 def _ranked(tables: StackTables) -> list[tuple[list[FrameRow], float]]:

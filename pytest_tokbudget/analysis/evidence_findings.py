@@ -10,10 +10,11 @@ from typing import TypeAlias
 
 from ..records.evidence import DeviceLedgerMs, Evidence
 from ..records.result import Finding, FrameResult
+from .cpu_summary import MOST_FRAMES
 from .growth import growth_findings, what_if_findings
 
 MOST = 10
-MOST_KEPT = 20
+MOST_KEPT = MOST_FRAMES
 """Hot frames that evidence keeps."""
 LEAST_MS = 0.02
 SCATTER = 2.0

@@ -13,7 +13,7 @@ from .causes import HostLabels
 from .counters import counters_by_step
 from .device_ledger import device_ledger
 from .host_factor import Canary
-from .join import HostLateRow, split_host_late
+from .join import split_host_late
 from .ledger import build_ledger
 from .queue_marks import producer_speeds, queue_ops, queue_waits_ms
 from .replay_decode import decode
@@ -54,7 +54,6 @@ class TraceFindings:
     ledgers: list[DeviceLedgerMs]
     causes: CauseTable | Unavailable
     counters: dict[str, list[int]]
-    host_late: tuple[HostLateRow, ...]
 
 
 def traced_evidence(evidence: TraceEvidence) -> TraceFindings | Unavailable:
@@ -73,7 +72,6 @@ def traced_evidence(evidence: TraceEvidence) -> TraceFindings | Unavailable:
         ledgers=[device_ledger(one, table, evidence.timing_step_ms) for one in ledger.devices],
         causes=causes,
         counters={name: counts.tolist() for name, counts in counters_by_step(timeline).items()},
-        host_late=split.rows,
     )
 
 
@@ -98,7 +96,7 @@ def step_ends_ns(
 
 
 def _queue_ops(evidence: TraceEvidence) -> QueueOps | None:
-    """Queue calls of the window and the two seconds before it, where items in it come from."""
+    """All recorded queue calls in the trace's clock; ``None`` without a recorded queue."""
     if not evidence.queues:
         return None
     return queue_ops(

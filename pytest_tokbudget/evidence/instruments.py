@@ -65,7 +65,6 @@ class Traced:
     trace: RawTrace | Unavailable
     pauses: GcPauses
     allocator: list[AllocatorFigures] | Unavailable
-    compilations: Compilations | Unavailable
     canary_unix_ns: tuple[int, int] | None = None
     canary_untraced_ns: int = 0
 
@@ -94,7 +93,6 @@ class DeviceTrace:
         self._probe = KinetoProbe(("cuda",))
         self._collector = GcWatch()
         self._allocator = AllocatorProbe()
-        self._compiler = CompilationProbe()
         self._canary_unix_ns: tuple[int, int] | None = None
         self._untraced_ns = 0
 
@@ -116,19 +114,16 @@ class DeviceTrace:
             self._canary_unix_ns = (start_ns, start_ns + length_ns)
         self._collector.start()
         self._allocator.start()
-        self._compiler.start()
         return None
 
     def end(self, running: str = "") -> None:
         """Stop the profiler, which takes a second or more, and read its events."""
-        compilations, allocator = self._compiler.stop(), self._allocator.stop()
+        allocator = self._allocator.stop()
         pauses = self._collector.stop()
         self.cpu.stop()
         standing = [running] if running else []
         trace = self._probe.stop(lambda: contextlib.nullcontext(standing), self.roles())
-        self.traced = Traced(
-            trace, pauses, allocator, compilations, self._canary_unix_ns, self._untraced_ns
-        )
+        self.traced = Traced(trace, pauses, allocator, self._canary_unix_ns, self._untraced_ns)
 
     def _made_canary(self) -> Canary | None:
         """A canary on the first device in use, warmed up; ``None`` where there is no room."""

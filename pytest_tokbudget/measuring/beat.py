@@ -6,8 +6,11 @@ monotonic ns, which processes of one host share.
 
 from __future__ import annotations
 
-from collections.abc import MutableSequence
+from collections.abc import Iterator, MutableSequence
+from contextlib import contextmanager
 from typing import TypeAlias
+
+from ..ports import Clock
 
 Beat: TypeAlias = "MutableSequence[int] | memoryview[int]"
 """Slots below; a list, or a memory view of four signed 64-bit integers."""
@@ -52,3 +55,15 @@ def enter(beat: Beat, phase: int, now_ns: int, median_step_ns: int | None = None
     beat[LAST_MARK_NS] = now_ns
     beat[PHASE] = phase
     beat[ALLOWED_SILENCE_NS] = allowed_silence_ns(phase, median_step_ns)
+
+
+@contextmanager
+def until_over(beat: Beat, clock: Clock) -> Iterator[None]:
+    """Write how the measurement inside the block ended: nobody may take the author's teardown for a
+    stalled step."""
+    try:
+        yield
+    except BaseException:
+        enter(beat, SETUP, clock.monotonic_ns())
+        raise
+    enter(beat, DONE, clock.monotonic_ns())

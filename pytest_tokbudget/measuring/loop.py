@@ -14,7 +14,7 @@ from ..errors import StepError
 from ..ports import Clock, Devices, Instrument
 from ..records.budget import Budget
 from ..records.run import WarmUp
-from .beat import DONE, SETUP, TIMING, WARM_UP, enter
+from .beat import TIMING, WARM_UP, enter, until_over
 from .canary import Canaries
 from .evidence_pass import EvidenceRunner, WorkloadEndedError
 from .measurement import (
@@ -62,9 +62,8 @@ def measure_steps(
     anything that is no token count; what a step raises goes on unchanged.
     """
     require_steps(budget)
-    with recorder.worker(WORKER, counts=True):
-        loop = StepLoop(step, recorder, budget, devices, clock)
-        return loop.settled(lambda: loop.run(instruments))
+    with recorder.worker(WORKER, counts=True), until_over(recorder.beat, clock):
+        return StepLoop(step, recorder, budget, devices, clock).run(instruments)
 
 
 class StepLoop:
@@ -85,18 +84,6 @@ class StepLoop:
         self._canaries = Canaries(clock, devices)
         self._done = 0
         self._began_ns = clock.monotonic_ns()
-
-    def settled(self, run: Callable[[], Measurement]) -> Measurement:
-        """Return what ``run()`` measures; however it ends, nobody waits for a step any more."""
-        beat, clock = self._recorder.beat, self._clock
-        try:
-            measurement = run()
-        except BaseException:
-            # Nobody may take the author's teardown for a stalled step.
-            enter(beat, SETUP, clock.monotonic_ns())
-            raise
-        enter(beat, DONE, clock.monotonic_ns())
-        return measurement
 
     def run(self, instruments: Sequence[Instrument]) -> Measurement:
         """Warm up and time, again where the pass was not steady; then use ``instruments``."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from ..errors import StepError
 from ..ports import Clock, Devices, Pacer
 from ..records.budget import Budget
-from .beat import SETUP, TIMING, WARM_UP, enter
+from .beat import SETUP, TIMING, WARM_UP, enter, until_over
 from .loop import WORKER, PassEnd, StepLoop
 from .measurement import Measurement, require_steps
 from .recorder import Recorder
@@ -28,9 +28,8 @@ def measure_in_turn(
     pass. Raises what ``measure_steps`` raises, and ``MeasureError`` when the A/B was broken off.
     """
     require_steps(budget)
-    with recorder.worker(WORKER, counts=True):
-        loop = _PacedLoop(step, recorder, budget, devices, clock)
-        return loop.settled(lambda: loop.run_paced(pacer))
+    with recorder.worker(WORKER, counts=True), until_over(recorder.beat, clock):
+        return _PacedLoop(step, recorder, budget, devices, clock).run_paced(pacer)
 
 
 class _PacedLoop(StepLoop):

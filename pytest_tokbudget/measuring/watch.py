@@ -2,37 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 
 from ..analysis.rates import timing_pass
 from ..errors import StallError, WorkerDiedError
-from ..ports import Clock, Devices, Instrument
+from ..ports import Clock, Devices
 from ..records.budget import Budget
 from ..records.run import WarmUp
 from .beat import (
     ALLOWED_SILENCE_NS,
-    DONE,
     EVIDENCE,
-    SETUP,
     TIMING,
     WARM_UP,
     allowed_silence_ns,
     enter,
+    until_over,
 )
 from .canary import Canaries
-from .evidence_pass import EvidenceRunner, WorkloadEndedError
-from .measurement import (
-    Measurement,
-    collected,
-    require_steps,
-    used_devices,
-    with_canaries,
-    with_evidence,
-)
+from .measurement import Measurement, collected, require_steps, used_devices, with_canaries
 from .recorder import Recorder
 from .stacks import thread_stacks
 from .streams import Stream, living_threads
@@ -42,8 +32,6 @@ from .window import WindowCut
 Floats = npt.NDArray[np.float64]
 
 POLL_S = 0.25
-EVIDENCE_POLL_S = 0.02
-"""How often marks are looked at in the evidence pass; few of its windows last a second."""
 
 
 def watch_pipeline(
@@ -68,23 +56,6 @@ def watch_pipeline(
     require_steps(budget)
     watch = Watcher(pipeline, recorder, budget, devices, clock, poll_s)
     return watch.settled(watch.run)
-
-
-def watch_with_instruments(
-    pipeline: object,
-    recorder: Recorder,
-    budget: Budget,
-    devices: Devices,
-    clock: Clock,
-    instruments: Sequence[Instrument],
-) -> Measurement:
-    """Measure as ``watch_pipeline`` does; then each of ``instruments`` gets a window, cut at marks.
-
-    A pipeline that has ended by then, or stands still, costs only the evidence.
-    """
-    require_steps(budget)
-    watch = Watcher(pipeline, recorder, budget, devices, clock, POLL_S)
-    return watch.settled(lambda: watch.with_instruments(watch.run(), instruments))
 
 
 class Watcher:
@@ -113,16 +84,11 @@ class Watcher:
 
     def settled(self, run: Callable[[], Measurement]) -> Measurement:
         """Return what ``run()`` measures; however it ends, no worker is held nor asked for more."""
-        beat, clock = self._recorder.beat, self._clock
-        try:
-            measurement = run()
-        except BaseException:
-            enter(beat, SETUP, clock.monotonic_ns())
-            raise
-        finally:
-            self.let_go()
-        enter(beat, DONE, clock.monotonic_ns())
-        return measurement
+        with until_over(self._recorder.beat, self._clock):
+            try:
+                return run()
+            finally:
+                self.let_go()
 
     def run(self) -> Measurement:
         """Warm up and time, again where the pass was not steady."""
@@ -138,43 +104,6 @@ class Watcher:
                 warmup = WarmUp(steps=steps, seconds=seconds, steady=not reason, reason=reason)
                 return self._collected(warmup)
         raise AssertionError("the last attempt returns")
-
-    def with_instruments(
-        self, measurement: Measurement, instruments: Sequence[Instrument]
-    ) -> Measurement:
-        """Add an evidence pass for each instrument to a measurement that was made."""
-        if not instruments:
-            return measurement
-        runner = EvidenceRunner(self, self._recorder, self._budget, self._clock)
-        windows = runner.run(instruments, self._median_ns or 0)
-        self._look_for_the_dead()
-        return with_evidence(measurement, windows, self._recorder, self._budget)
-
-    @contextmanager
-    def resting(self, hold_s: float) -> Iterator[str]:
-        """Hold all workers at their next safepoints, with the devices idle."""
-        running = self._recorder.hold(None, hold_s)
-        try:
-            self._look_for_the_dead()
-            self._devices.synchronize()
-            yield running[0] if running else ""
-        finally:
-            self._recorder.release()
-
-    def step_until(self, done: Callable[[], bool]) -> None:
-        """Wait for the workers' marks."""
-        self._phase, self._phase_ns, self._cut = EVIDENCE, self._clock.monotonic_ns(), None
-        while not done():
-            self._look_for_the_dead()
-            if self._ended():
-                raise WorkloadEndedError
-            self._look_for_stall()
-            with self._recorder.changed:
-                self._recorder.changed.wait(min(self._poll_s, EVIDENCE_POLL_S))
-
-    def now_ns(self, at_rest: bool) -> int:  # noqa: ARG002 - windows are cut at marks here
-        """The last counting mark."""
-        return max(one.times_ns()[-1] for one in self._counting() if one.log)
 
     def let_go(self) -> None:
         """Ask nothing more of the workers, and hold none."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .base import Record
 from .causes import CauseTable
-from .result import Finding, FrameResult, ThreadResult
+from .result import FrameResult, ThreadResult
 
 
 class DeviceLedgerMs(Record, frozen=True, kw_only=True):
@@ -35,7 +35,6 @@ class Evidence(Record, frozen=True, kw_only=True):
 
     ledgers: list[DeviceLedgerMs] = []
     causes: CauseTable | None = None
-    findings: list[Finding] = []
     counters: dict[str, float] = {}
     counters_by_step: dict[str, list[int]] = {}
     memory: dict[str, float] = {}

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from ..analysis.cpu_summary import MOST_FRAMES
 from ..records.evidence import Evidence
 from ..records.run import RunRecord
 
 MOST_CAUSES = 30
-MOST_FRAMES = 20
 MOST_THREADS = 8
 
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from pytest_tokbudget.errors import WorkerDiedError
+from pytest_tokbudget.measuring.instrumented_watch import watch_with_instruments
 from pytest_tokbudget.measuring.loop import measure_steps
 from pytest_tokbudget.measuring.measurement import NOT_MEASURED, Measurement
-from pytest_tokbudget.measuring.watch import watch_with_instruments
 from pytest_tokbudget.records.base import Unavailable
 from pytest_tokbudget.records.budget import Budget
 from pytest_tokbudget.testing import FakeInstrument

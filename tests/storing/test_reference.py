@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from pytest_tokbudget.analysis.cpu_summary import MOST_FRAMES
 from pytest_tokbudget.records.baseline import Baseline
 from pytest_tokbudget.records.causes import CauseMs, CauseTable
 from pytest_tokbudget.records.evidence import DeviceLedgerMs, Evidence
@@ -15,7 +16,6 @@ from pytest_tokbudget.records.result import FrameResult, ThreadResult
 from pytest_tokbudget.storing.codec import decode, encode_baseline
 from pytest_tokbudget.storing.reference import (
     MOST_CAUSES,
-    MOST_FRAMES,
     MOST_THREADS,
     reference_of,
 )

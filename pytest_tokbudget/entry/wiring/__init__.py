@@ -91,8 +91,8 @@ def watch(
     """Measure a pipeline that runs itself."""
     from ...measuring.clock import SystemClock
     from ...measuring.devices import TorchDevices
+    from ...measuring.instrumented_watch import watch_with_instruments
     from ...measuring.paced_watch import watch_in_turn
-    from ...measuring.watch import watch_with_instruments
 
     if pacer is not None:
         return watch_in_turn(pipeline, marks, budget, TorchDevices(), SystemClock(), pacer)

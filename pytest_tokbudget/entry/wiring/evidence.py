@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from ...analysis.cpu_summary import CpuSummary, hot_frame_costs_s, summarize_cpu
+from ...analysis.cpu_summary import CpuSummary, summarize_cpu
 from ...analysis.timeline import Window
 from ...analysis.trace_samples import trace_samples
 from ...analysis.traced_evidence import (
@@ -183,7 +183,7 @@ def _frames_ms(summary: CpuSummary, sampled: Pass | None) -> list[float]:
     if summary.tables is None or sampled is None:
         return []
     steps = sampled.steps * summary.tables.seconds * 1e9 / (sampled.end_ns - sampled.start_ns)
-    return [1e3 * cost_s / steps for cost_s in hot_frame_costs_s(summary.tables)]
+    return [1e3 * cost_s / steps for cost_s in summary.costs_s]
 
 
 def _missing_host(summary: CpuSummary, sampled: Pass | None) -> dict[str, str]:
