@@ -24,7 +24,7 @@ from benchmarks.recorded_sessions import load_session
 from benchmarks.recordings import Recording, load_recordings, tags_in
 from pytest_tokbudget.analysis.cause_table import cause_table
 from pytest_tokbudget.analysis.gap_classes import name_gaps
-from pytest_tokbudget.analysis.growth import growth_findings, what_if_findings
+from pytest_tokbudget.analysis.growth import STREAM_WAIT, growth_findings, what_if_findings
 from pytest_tokbudget.analysis.host_factor import Canary, HostFit, fit_host
 from pytest_tokbudget.analysis.replay_decode import decode
 from pytest_tokbudget.analysis.replay_program import Program
@@ -34,13 +34,13 @@ from pytest_tokbudget.records.result import Finding
 
 UNFAULTED = "none"
 EXPECTED = {
-    "python": (ReplayCause.PYTHON,),
-    "item": (ReplayCause.SYNC, ReplayCause.COPY),
-    "cache": (ReplayCause.ALLOCATOR,),
-    "copy": (ReplayCause.COPY,),
-    "sleep": (ReplayCause.SLEEP,),
-    "queue": (ReplayCause.WAIT,),
-    "stream": (ReplayCause.WAIT,),
+    "python": (ReplayCause.PYTHON.value,),
+    "item": (ReplayCause.SYNC.value, ReplayCause.COPY.value),
+    "cache": (ReplayCause.ALLOCATOR.value,),
+    "copy": (ReplayCause.COPY.value,),
+    "sleep": (ReplayCause.SLEEP.value,),
+    "queue": (ReplayCause.WAIT.value,),
+    "stream": (ReplayCause.WAIT.value, STREAM_WAIT),
 }
 KNOWN_MS = {"python": 3.0, "sleep": 3.0}
 """What was injected, where it is known: on launch-bound loops the truth's host wanders."""
@@ -182,7 +182,7 @@ def _top(ranked: list[tuple[str, float]]) -> tuple[str, str]:
 
 
 def _expected(one: Studied, first: list[Finding], second: list[tuple[str, float]]) -> str:
-    names = tuple(cause.value for cause in EXPECTED.get(one.recording.fault, ()))
+    names = EXPECTED.get(one.recording.fault, ())
     by_growth = sum(f.delta_ms_per_step or 0.0 for f in first if f.cause.startswith(names))
     by_what_if = sum(ms for cause, ms in second if cause.startswith(names))
     return f"{by_growth:.2f} / {by_what_if:.2f}"

@@ -11,6 +11,7 @@ from pytest_tokbudget.records.causes import CauseMs, CauseTable, DeviceMs
 from .host_factor import HostFit
 from .intervals import label_stretch
 from .replay_program import CallKind, FloatArray, Program
+from .stream_waits import exposed_wait_ns
 from .timeline import BoolArray, DeviceKind, Timeline, device_label
 from .whatif import ReplayCause, WhatIf
 
@@ -76,6 +77,7 @@ def device_times(timeline: Timeline, program: Program) -> list[DeviceMs]:
         ms = {kind: float(length[labelled.code == kind].sum()) for kind in DeviceKind}
         of_device = program.stream_device[program.device.stream] == device
         spacing = float(np.maximum(program.device.spacing_ns[of_device], 0).sum())
+        waited_ns = exposed_wait_ns(timeline, device)
         result.append(
             DeviceMs(
                 device=device_label(device),
@@ -83,6 +85,7 @@ def device_times(timeline: Timeline, program: Program) -> list[DeviceMs]:
                 exposed_communication_ms=ms[DeviceKind.COMMUNICATION],
                 exposed_copy_ms=ms[DeviceKind.COPY],
                 spacing_ms=spacing / window.steps / 1e6,
+                stream_wait_ms=None if waited_ns is None else waited_ns / window.steps / 1e6,
             )
         )
     return result

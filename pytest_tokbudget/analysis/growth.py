@@ -23,6 +23,7 @@ WAITING = "waiting for others"
 SPACING = "kernel spacing"
 BUSY = "kernels"
 COMMUNICATION = "exposed communication"
+STREAM_WAIT = "stream dependency"
 
 
 def idle_ms(table: CauseTable, device: DeviceMs) -> float:
@@ -34,10 +35,11 @@ def growth_findings(now: CauseTable, then: CauseTable) -> list[Finding]:
     """Rank what grew since the baseline, largest first, in ms a step.
 
     A cause of a thread is capped by the growth of the idle time of the devices that the thread
-    launches on (the one that grew most); the device's own rows (kernels, communication, spacing)
-    stand beside them. What the timing pass itself recorded (waiting in queues) is believed first:
-    the others share what it leaves of the idle time. Other threads' waits are no causes: whoever
-    feeds or reads a slower step waits longer.
+    launches on (the one that grew most); the device's own rows (kernels, stream dependency,
+    communication, spacing) stand beside them. Kernel time that grew while a stream waited for it,
+    and nothing else ran, is the dependency's and not the kernels'. What the timing pass itself
+    recorded (waiting in queues) is believed first: the others share what it leaves of the idle
+    time. Other threads' waits are no causes: whoever feeds or reads a slower step waits longer.
     """
     idle_growth = _idle_growth(now, then)
     findings = _device_findings(now, then, idle_growth)
@@ -77,7 +79,8 @@ def _idle_growth(now: CauseTable, then: CauseTable) -> dict[str, float]:
 def _device_findings(
     now: CauseTable, then: CauseTable, idle_growth: dict[str, float]
 ) -> list[Finding]:
-    """Growth of a device's own time: its kernels, its exposed communication, its spacing."""
+    """Growth of a device's own time: its kernels, the waits of its streams for each other, its
+    exposed communication, its spacing."""
     before = {one.device: one for one in then.devices}
     findings = []
     for device in now.devices:
@@ -86,8 +89,11 @@ def _device_findings(
             continue
         cap = max(idle_growth[device.device], 0.0)
         spacing = min(device.spacing_ms - old.spacing_ms, cap)
+        busy = device.busy_ms - old.busy_ms
+        waited = _stream_wait_growth(device, old)
         for cause, new_ms, old_ms, ms in (
-            (BUSY, device.busy_ms, old.busy_ms, device.busy_ms - old.busy_ms),
+            (BUSY, device.busy_ms, old.busy_ms, busy - waited),
+            (STREAM_WAIT, device.stream_wait_ms, old.stream_wait_ms, waited),
             (
                 COMMUNICATION,
                 device.exposed_communication_ms,
@@ -108,6 +114,15 @@ def _device_findings(
                     )
                 )
     return findings
+
+
+def _stream_wait_growth(device: DeviceMs, old: DeviceMs) -> float:
+    """By how much kernel time grew while a stream waited for it: a wait that lengthened without
+    lengthening the device's work cost nothing (the work ran before, with or without a waiter)."""
+    if device.stream_wait_ms is None or old.stream_wait_ms is None:
+        return 0.0
+    grown = device.stream_wait_ms - old.stream_wait_ms
+    return max(min(grown, device.busy_ms - old.busy_ms), 0.0)
 
 
 def _finding(cause: CauseMs, old: CauseMs | None, ms: float, device: str | None) -> Finding:

@@ -31,13 +31,15 @@ class CauseMs(Record, frozen=True, kw_only=True):
 
 class DeviceMs(Record, frozen=True, kw_only=True):
     """One device, in ms a step: union of its kernels, what communication and copies add to that,
-    and the spacing between queued kernels."""
+    and the spacing between queued kernels. ``stream_wait_ms`` is the part of the kernels' time in
+    which it ran only what a stream was told to wait for; ``None`` where that is not known."""
 
     device: str
     busy_ms: float
     exposed_communication_ms: float = 0.0
     exposed_copy_ms: float = 0.0
     spacing_ms: float = 0.0
+    stream_wait_ms: float | None = None
 
 
 class CauseTable(Record, frozen=True, kw_only=True):

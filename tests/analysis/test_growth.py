@@ -48,6 +48,32 @@ def test_kernels_and_spacing_are_findings_of_the_device() -> None:
     assert [one.delta_ms_per_step for one in findings] == pytest.approx([1.5, 0.3])
 
 
+def held(step: float, busy: float, wait: float | None) -> CauseTable:
+    device = DeviceMs(device="cuda:0", busy_ms=busy, stream_wait_ms=wait)
+    return CauseTable(step_ms=step, traced_step_ms=step, devices=[device], causes=[])
+
+
+@pytest.mark.parametrize(
+    ("busy", "wait", "expected"),
+    [
+        (10.5, 2.5, {"stream dependency": 2.5}),
+        (11.5, 2.5, {"stream dependency": 2.5, "kernels": 1.0}),
+        (8.0, 2.5, {}),  # the same kernels, waited for: nothing got longer
+        (10.5, None, {"kernels": 2.5}),
+    ],
+)
+def test_kernel_time_that_a_stream_waits_for_is_a_dependency(
+    busy: float, wait: float | None, expected: dict[str, float]
+) -> None:
+    findings = growth_findings(held(10.0 + busy - 8.0, busy, wait), held(10.0, 8.0, 0.0))
+    assert {one.cause: one.delta_ms_per_step for one in findings} == pytest.approx(expected)
+
+
+def test_a_baseline_that_knows_no_waits_between_streams_blames_none() -> None:
+    (finding,) = growth_findings(held(12.5, 10.5, 2.5), held(10.0, 8.0, None))
+    assert finding.cause == "kernels"
+
+
 def test_a_thread_is_capped_by_the_device_it_feeds() -> None:
     def two(step: float, busy: tuple[float, float], python_ms: float) -> CauseTable:
         devices = [DeviceMs(device=f"cuda:{one}", busy_ms=ms) for one, ms in enumerate(busy)]
