@@ -64,7 +64,9 @@ def counters_per_step(timeline: Timeline) -> dict[str, float]:
 def _step_of(asked_ns: IntArray, window: Window) -> IntArray:
     """The step in which each moment lies, −1 outside the window."""
     ends = np.array(window.step_ends_ns[:-1], np.int64)
-    inside = (asked_ns >= window.start_ns) & (asked_ns < window.end_ns)
+    # After the last mark only our own synchronization is asked for.
+    end_ns = window.step_ends_ns[-1] if window.step_ends_ns else window.end_ns
+    inside = (asked_ns >= window.start_ns) & (asked_ns < end_ns)
     step: IntArray = np.where(inside, np.searchsorted(ends, asked_ns, side="right"), -1)
     return step
 

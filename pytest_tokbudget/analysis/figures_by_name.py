@@ -82,5 +82,5 @@ def _value(holder: object, path: str) -> float | None:
 
 def _sum(counters: Mapping[str, float], start: str) -> float | None:
     found = [count for name, count in counters.items() if name.startswith(start)]
-    # A complete set of counters without any of them is a program that never did it.
-    return sum(found) if counters else None
+    # A trace without any of them is a program that never did it; every trace counts memsets.
+    return sum(found) if "memsets" in counters else None

@@ -70,6 +70,7 @@ def test_result(
     set_aside = [figure.set_aside for figure in verdict.sessions] or [""] * len(runs)
     set_aside += ["measured after the verdict"] * (len(runs) - len(set_aside))
     figures = _figures(runs, set_aside, reference)
+    changed = {**(figures.get("changed_counters") or {}), **verdict.changed_counters}
     if verdict.tok_s is not None:
         figures["tok_s"] = verdict.tok_s
     return _with_reasons(
@@ -83,7 +84,7 @@ def test_result(
             mde_pct=verdict.mde_pct,
             tolerance_pct=verdict.tolerance_pct,
             floor_tok_s=verdict.floor_tok_s,
-            **figures,
+            **{**figures, "changed_counters": changed or None},
         ),
         _why_no_comparison(verdict),
     )

@@ -24,6 +24,7 @@ KEYWORDS = (
     "tolerance",
     "floor",
     "ceilings",
+    "counters",
     "workload",
     "token_kind",
     "sessions",
@@ -79,6 +80,7 @@ def resolve(settings: Settings, given: Mapping[str, Any], origin: str) -> Demand
         constant_tokens=None if tokens is None else parse_count(tokens, f"{origin}: tokens"),
         sessions=_sessions(values, settings, origin),
         ceilings=ceilings,
+        counters=_counters(values, settings, tolerance, origin),
     )
     return Demand(budget, _workload(values, origin))
 
@@ -94,6 +96,20 @@ def _tolerance(values: Mapping[str, Any], settings: Settings, origin: str) -> fl
 def _floor(values: Mapping[str, Any], origin: str) -> float | None:
     floor = values.get("floor")
     return None if floor is None else _named(parse_rate, floor, f"{origin}: floor")
+
+
+def _counters(
+    values: Mapping[str, Any], settings: Settings, tolerance: float | None, origin: str
+) -> str:
+    counters = values.get("counters", settings.counters)
+    if counters not in ("fail", "show"):
+        raise UsageError(f"{origin}: counters={counters!r} is not one of fail, show")
+    if counters == "fail" and tolerance is None:
+        raise UsageError(
+            f'{origin}: counters="fail" compares with a baseline, and tolerance=None wants none; '
+            'say counters="show"'
+        )
+    return str(counters)
 
 
 def _ceilings(given: object, origin: str) -> dict[str, float]:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
-from msgspec.structs import replace
 
 from ..errors import UsageError
 from ..records.run import RunRecord
@@ -44,7 +43,8 @@ class Context:
 
     ``deliver`` takes the run record and, where there is evidence, what adds it; ``beat`` is the
     progress block's memory, ``None`` in process; ``blocks`` the control channel of a pair in an
-    A/B; ``evidence`` asks for an evidence pass.
+    A/B; ``evidence`` asks for an evidence pass; ``judged`` is true in a session that is held
+    against a baseline, or becomes part of one.
     """
 
     item: pytest.Item
@@ -54,6 +54,7 @@ class Context:
     beat: memoryview | None = None
     blocks: str = ""
     evidence: bool = False
+    judged: bool = False
 
 
 class Tokbudget:
@@ -86,7 +87,7 @@ class Tokbudget:
             )
         demand = self._begin(demands)
         pacer = wiring.pacer(self._context.blocks)
-        evidence = self._evidence_pass()
+        evidence = self._evidence_pass(demand)
         with wiring.conditions() as conditions:
             measurement = wiring.measure_steps(step, self.recorder, demand.budget, pacer, evidence)
             return self._finish(demand, measurement, conditions, evidence)
@@ -95,15 +96,20 @@ class Tokbudget:
         """Measure a pipeline that runs itself and marks its steps through ``recorder``."""
         demand = self._begin(demands)
         pacer = wiring.pacer(self._context.blocks)
-        evidence = self._evidence_pass()
+        evidence = self._evidence_pass(demand)
         with wiring.conditions() as conditions:
             measurement = wiring.watch(pipeline, self.recorder, demand.budget, pacer, evidence)
             return self._finish(demand, measurement, conditions, evidence)
 
-    def _evidence_pass(self) -> EvidencePass | None:
-        if not self._context.evidence:
+    def _evidence_pass(self, demand: Demand) -> EvidencePass | None:
+        """Counters that gate are traced in every session, and without evidence that alone."""
+        context = self._context
+        gates = demand.budget.counters == "fail" and context.judged
+        if not (context.evidence or gates):
             return None
-        return wiring.evidence_pass(self.recorder, self._context.settings.rootdir)
+        return wiring.evidence_pass(
+            self.recorder, context.settings.rootdir, explains=context.evidence, counts=gates
+        )
 
     def _begin(self, demands: Mapping[str, Any]) -> Demand:
         nodeid = self._context.item.nodeid
@@ -160,5 +166,5 @@ class Tokbudget:
             context.deliver(run)
             return wiring.measured(measurement)
         found = evidence.once(measurement, offset_ns)
-        context.deliver(run, lambda run: replace(run, evidence=found()))
-        return wiring.measured(measurement, found)
+        context.deliver(run, lambda run: evidence.added_to(run, measurement, found))
+        return wiring.measured(measurement, found if context.evidence else None)

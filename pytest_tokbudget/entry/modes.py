@@ -61,6 +61,7 @@ def fixture(request: pytest.FixtureRequest) -> Tokbudget:
             worker.progress.slots,
             worker.spec.blocks,
             worker.spec.evidence,
+            worker.spec.trees is None,
         )
         return Tokbudget(context)
     inprocess = config.stash.get(INPROCESS_KEY, None)

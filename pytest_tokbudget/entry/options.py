@@ -80,6 +80,13 @@ OPTIONS = (
     Option("tokbudget_worker_args", "arguments added for every worker", ini_only=True),
     Option("tokbudget_steps", "steps of the timing pass (default: 200)", ini_only=True),
     Option("tokbudget_warmup", "warm-up steps (default: found)", ini_only=True),
+    Option(
+        "tokbudget_counters",
+        "more of an exact counter than in the baseline: show (default) or fail",
+        choices=("fail", "show"),
+        default="show",
+        ini_only=True,
+    ),
     Option("tokbudget_tolerance", 'allowed slow-down, like "5%" (default)', ini_only=True),
 )
 

@@ -49,6 +49,7 @@ class Settings:
     warmup_steps: int | None
     tolerance: float
     evidence: str = "always"
+    counters: str = "show"
     against: str | None = None
     against_build: str = ""
     max_time_s: float = 600.0
@@ -143,6 +144,7 @@ def read_settings(config: pytest.Config) -> Settings:
         missing=_choice(config, named["tokbudget_missing"]),
         inconclusive=_choice(config, named["tokbudget_inconclusive"]),
         evidence=_choice(config, named["tokbudget_evidence"]),
+        counters=_choice(config, named["tokbudget_counters"]),
         pool=_pool(pool),
         worker_args=tuple(config.getini("tokbudget_worker_args") or ()),
         steps=_count_or(values["tokbudget_steps"], DEFAULT_STEPS),

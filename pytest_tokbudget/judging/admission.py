@@ -41,6 +41,8 @@ def _admit_budget(budget: Budget) -> None:
         raise UsageError(
             "tolerance=None judges nothing without a floor or ceilings: give floor=… as well"
         )
+    if budget.tolerance is None and budget.counters == "fail":
+        raise UsageError('counters="fail" compares with a baseline, and tolerance=None wants none')
     if budget.tolerance is not None and not 0 < budget.tolerance < 1:
         raise UsageError(f"tolerance must lie between 0 and 1, found {budget.tolerance!r}")
     if budget.floor_tok_s is not None and not (

@@ -21,6 +21,7 @@ from .admission import admit, admit_baseline
 from .canaries import Witness
 from .ceilings import judge_ceiling
 from .comparable import software_changed, workload_changed
+from .counters import changed_counters, judge_counters
 from .fitness import excused, unfit
 from .floor import judge_floor
 from .ruling import Ruling, combined
@@ -119,6 +120,9 @@ class _Case:
             floor_tok_s=self.budget.floor_tok_s,
             sessions=self._figures(),
             wants_more=ruling.wants_more,
+            changed_counters=(
+                {} if self.baseline is None else changed_counters(self.runs, self.baseline)
+            ),
         )
 
     def _left_out(self) -> list[tuple[int, str]]:
@@ -148,7 +152,7 @@ class _Case:
 def _rulings(case: _Case, baseline: Baseline | Unavailable | None) -> list[Ruling]:
     """Return every ruling on this case. A further judge of sessions adds its own here."""
     if case.lost > MOST_LEFT_OUT or not case.steady:
-        return [_unsteady(case)]
+        return [_unsteady(case), *_counters(case)]
     rulings: list[Ruling] = []
     if case.baseline is not None:
         rulings.append(_throughput(case, case.baseline))
@@ -178,7 +182,14 @@ def _rulings(case: _Case, baseline: Baseline | Unavailable | None) -> list[Rulin
         )
         for name, ceiling in case.budget.ceilings.items()
     ]
-    return rulings
+    return [*rulings, *_counters(case)]
+
+
+def _counters(case: _Case) -> list[Ruling]:
+    """What a step does is exact in a session of any speed, so all sessions count."""
+    if case.baseline is None or case.budget.counters != "fail":
+        return []
+    return [judge_counters(case.runs, case.baseline, may_measure=case.remaining > 0)]
 
 
 def _unsteady(case: _Case) -> Ruling:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from ..analysis.rates import step_times_ms, timing_pass
 from ..errors import StepError
@@ -40,6 +41,7 @@ class PassEnd(NamedTuple):
     warmup_steps: int
     warmup_s: float
     reason: str
+    recompilations: int | None = None
 
 
 def measure_steps(
@@ -136,7 +138,9 @@ class StepLoop:
             reason=end.reason,
         )
         marks = [self._stream.mark_series(self._budget.token_kind, self._budget.constant_tokens)]
-        timing = timing_pass(marks, self._budget.token_kind)
+        timing = replace(
+            timing_pass(marks, self._budget.token_kind), recompilations=end.recompilations
+        )
         devices = used_devices(self._recorder, self._devices)
         found = collected(self._recorder, self._budget, devices, warmup, timing)
         return with_canaries(found, self._canaries)
@@ -188,7 +192,8 @@ class StepLoop:
         self._judge.readings.take(self._done)
         series = self._stream.mark_series(self._budget.token_kind, self._budget.constant_tokens)
         reason = unsteady or self._judge.unsteady_pass(step_times_ms(series), readings)
-        return PassEnd(warmup_steps, (start_ns - self._began_ns) / 1e9, reason)
+        compiled = self._judge.readings.compiled_since(readings)
+        return PassEnd(warmup_steps, (start_ns - self._began_ns) / 1e9, reason, compiled)
 
     def _run_blocks(self, blocks: list[int]) -> None:
         """Run the timing pass, with a stop for the canaries between two blocks."""

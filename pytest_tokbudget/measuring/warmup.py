@@ -55,6 +55,10 @@ class Readings:
             return f"{grown:,.0f} MiB of device memory were newly reserved in the timing pass"
         return ""
 
+    def compiled_since(self, mark: tuple[int, int]) -> int:
+        """Return how many frames were compiled since ``mark`` (an earlier ``now()``)."""
+        return self.now()[0] - mark[0]
+
     def now(self) -> tuple[int, int]:
         """Return compilations and reserved bytes at this moment."""
         return recompilations() or 0, self._devices.reserved_bytes()

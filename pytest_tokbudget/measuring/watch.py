@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from ..analysis.rates import timing_pass
 from ..errors import StallError, WorkerDiedError
@@ -80,6 +81,7 @@ class Watcher:
         self._began_ns = self._phase_ns
         self._median_ns: int | None = None
         self._cut: WindowCut | None = None
+        self._recompilations: int | None = None
         recorder.bare_marks_count = budget.constant_tokens is not None
 
     def settled(self, run: Callable[[], Measurement]) -> Measurement:
@@ -160,6 +162,7 @@ class Watcher:
             cut.request([each for each in self._counting() if cut.reached_ns is None])
             self._sleep()
         self._canaries.end_pass()
+        self._recompilations = self._judge.readings.compiled_since(before)
         start = min(each.window_ns[0] for each in self._counting() if each.window_ns)
         end = max(each.window_ns[1] for each in self._counting() if each.window_ns)
         return self._judge.unsteady_pass(self._round_times_ms(start, end), before)
@@ -167,7 +170,7 @@ class Watcher:
     def _collected(self, warmup: WarmUp) -> Measurement:
         budget = self._budget
         marks = self._recorder.mark_series(budget.token_kind, budget.constant_tokens)
-        timing = timing_pass(marks, budget.token_kind)
+        timing = replace(timing_pass(marks, budget.token_kind), recompilations=self._recompilations)
         devices = used_devices(self._recorder, self._devices)
         found = collected(self._recorder, budget, devices, warmup, timing)
         return with_canaries(found, self._canaries)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .base import SCHEMA, Record
+from .counters import ExactCounters
 from .evidence import Evidence
 from .machine import MachineClass, Software
 from .workload import Workload
@@ -14,7 +15,8 @@ class StoredSession(Record, frozen=True, kw_only=True):
     ``canaries_ms`` are median milliseconds by canary (``analysis.canaries.medians_ms``).
     ``usable_cores``, ``core_wait_share`` and ``steal_share`` are those of ``Conditions``;
     ``power_capped_share`` is the largest share of samples in which one of the GPUs was held back by
-    its power limit. ``None`` where it was not read.
+    its power limit. ``None`` where it was not read. ``counters`` are its exact ones, ``None`` in
+    older baselines.
     """
 
     tok_s: float
@@ -32,6 +34,7 @@ class StoredSession(Record, frozen=True, kw_only=True):
     core_wait_share: float | None = None
     steal_share: float | None = None
     power_capped_share: float | None = None
+    counters: ExactCounters | None = None
 
 
 class Spread(Record, frozen=True, kw_only=True):

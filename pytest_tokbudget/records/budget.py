@@ -12,7 +12,8 @@ class Budget(Record, frozen=True, kw_only=True):
     (then a floor is required). ``floor_tok_s`` is in tokens per second. ``warmup_steps`` ``None``
     means: find the steady state. ``constant_tokens`` is the author's ``tokens=``. ``ceilings`` maps
     a figure of ``run.json`` by its name (``"step_ms.p95"``) to the largest value allowed, in the
-    figure's own unit.
+    figure's own unit. ``counters`` is ``"fail"`` where more of an exact counter than in the
+    baseline fails the test, else ``"show"``.
     """
 
     steps: int
@@ -23,3 +24,4 @@ class Budget(Record, frozen=True, kw_only=True):
     constant_tokens: int | None = None
     sessions: tuple[int, int] = (1, 3)
     ceilings: dict[str, float] = {}
+    counters: str = "show"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .base import SCHEMA, Record
 from .budget import Budget
 from .conditions import Conditions
+from .counters import TracedCounters
 from .evidence import Evidence
 from .machine import MachineRecord
 from .marks import GaugeSeries, MarkSeries, QueueSeries, SpanSeries
@@ -25,7 +26,8 @@ class Pass(Record, frozen=True, kw_only=True):
 
     ``kind`` is ``"timing"`` or ``"evidence"``; ``tokens`` sums the counted marks by kind; ``tok_s``
     is of the gate's kind. ``held_ns`` is how long the workload was held in between, which is in no
-    rate. ``instrument`` is what was attached in an evidence pass.
+    rate. ``instrument`` is what was attached in an evidence pass. ``recompilations``
+    counts the frames that dynamo compiled in a timing pass; ``None``: not counted.
     """
 
     kind: str
@@ -36,6 +38,7 @@ class Pass(Record, frozen=True, kw_only=True):
     tokens: dict[str, int]
     tok_s: float
     held_ns: int = 0
+    recompilations: int | None = None
 
 
 class CanarySeries(Record, frozen=True, kw_only=True):
@@ -59,7 +62,8 @@ class RunRecord(Record, frozen=True, kw_only=True):
 
     ``devices`` are the devices the workload used (``"cuda:0"``, ``"cpu"``, or any name the author
     gave its workers). ``job`` names the invocation of pytest the session belongs to (``""``: not
-    kept). ``unavailable`` maps what is missing to the reason.
+    kept). ``traced`` are the counts of a device trace, where counters gate. ``unavailable`` maps
+    what is missing to the reason.
     """
 
     schema: int = SCHEMA
@@ -79,6 +83,7 @@ class RunRecord(Record, frozen=True, kw_only=True):
     canaries: list[CanarySeries] = []
     conditions: Conditions | None = None
     evidence: Evidence | None = None
+    traced: TracedCounters | None = None
     unavailable: dict[str, str] = {}
 
     @property

@@ -47,6 +47,8 @@ class Verdict(Record, frozen=True, kw_only=True):
     smallest slow-down (positive) that these sessions would have shown as REGRESSED. ``None`` where
     there is no such number, and then ``sentences`` say why. ``wants_more`` is true when the judge
     asks for another session before it answers; the outcome then is what it would be without one.
+    ``changed_counters`` are exact ones of the first session that differ from all of the anchor,
+    (then, now) a step.
     """
 
     outcome: Outcome
@@ -60,3 +62,4 @@ class Verdict(Record, frozen=True, kw_only=True):
     floor_tok_s: float | None = None
     sessions: list[SessionFigure] = []
     wants_more: bool = False
+    changed_counters: dict[str, tuple[float, float]] = {}

@@ -6,6 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
+from ..analysis.exact_counters import exact_counters, with_zeros
 from ..analysis.spread import slowness
 from ..analysis.stats import slow_outliers
 from ..errors import RefreshRefusedError
@@ -71,7 +74,7 @@ def propose_anchor(
             f"at most {MOST_SET_ASIDE} may be set aside: find out what else this machine is doing"
         )
     kept = [run for index, run in enumerate(runs) if index not in set_aside]
-    sessions = [stored_session(run, terms.job) for run in kept]
+    sessions = _with_zeros([stored_session(run, terms.job) for run in kept])
     missing = max(0, max(terms.wanted, FEWEST_SESSIONS) - len(kept))
     like = like_for_like(old, runs[0].workload, machine_class(runs[0].machine))
     note = "" if missing else check_noise(sessions, runs[0].budget, old)
@@ -132,7 +135,15 @@ def flaw_of(run: RunRecord) -> str:
         return f"no tokens of kind {kind!r} were counted in the timing pass ({rate} tok/s)"
     if not run.warmup.steady:
         return f"no steady state in {run.warmup.steps} steps: {run.warmup.reason}"
+    untraced = exact_counters(run).untraced
+    if run.budget.counters == "fail" and untraced:
+        return f"its counters are to gate, and its devices were not traced: {untraced}"
     return ""
+
+
+def _with_zeros(sessions: list[StoredSession]) -> list[StoredSession]:
+    counters = with_zeros([one.counters for one in sessions if one.counters is not None])
+    return [replace(one, counters=found) for one, found in zip(sessions, counters, strict=True)]
 
 
 def _fit(runs: Sequence[RunRecord], terms: RefreshTerms) -> list[StoredSession]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..analysis.canaries import medians_ms
+from ..analysis.exact_counters import exact_counters
 from ..analysis.spread import slowness
 from ..analysis.stats import change_interval
 from ..records.baseline import Baseline, RefreshEntry, StoredSession
@@ -51,6 +52,7 @@ def stored_session(run: RunRecord, job: str) -> StoredSession:
         software=run.machine.software,
         canaries_ms={key: float(f"{ms:.4g}") for key, ms in medians_ms(run.canaries).items()},
         usable_cores=run.machine.usable_cores,
+        counters=exact_counters(run),
         **_conditions(run),
     )
 

@@ -55,11 +55,11 @@ def pacer(blocks: str) -> Pacer | None:
     return BlockClient(blocks)
 
 
-def evidence_pass(marks: Recorder, rootdir: Path) -> EvidencePass:
+def evidence_pass(marks: Recorder, rootdir: Path, *, explains: bool, counts: bool) -> EvidencePass:
     """The instruments of one session, and what computes their evidence."""
     from .evidence import EvidencePass
 
-    return EvidencePass(marks, rootdir)
+    return EvidencePass(marks, rootdir, explains=explains, counts=counts)
 
 
 def measure_steps(

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from ...analysis.counters import counters_by_step
 from ...analysis.cpu_summary import CpuSummary, summarize_cpu
-from ...analysis.timeline import Window
+from ...analysis.ledger import build_ledger
+from ...analysis.timeline import Timeline, Window
 from ...analysis.trace_samples import trace_samples
 from ...analysis.traced_evidence import (
     TraceEvidence,
@@ -22,9 +24,10 @@ from ...analysis.traced_evidence import (
 from ...evidence.instruments import STACKS, TRACE, Canary, DeviceTrace, HostStacks, Traced
 from ...evidence.kineto import RawTrace
 from ...records.base import Unavailable
+from ...records.counters import TracedCounters
 from ...records.cpu import CpuRecord
 from ...records.evidence import Evidence
-from ...records.run import Pass
+from ...records.run import Pass, RunRecord
 
 if TYPE_CHECKING:
     from ...measuring.measurement import Measurement
@@ -35,15 +38,27 @@ if TYPE_CHECKING:
 class EvidencePass:
     """Made before a measurement, asked for its evidence when the workload has ended."""
 
-    def __init__(self, recorder: Recorder, rootdir: Path) -> None:
+    def __init__(
+        self, recorder: Recorder, rootdir: Path, *, explains: bool = True, counts: bool = False
+    ) -> None:
+        """``explains``: find where the time goes. ``counts``: keep the counts of the trace."""
         self._rootdir = str(rootdir)
+        self._explains, self._counts = explains, counts
         self._stacks = HostStacks()
         self._trace = DeviceTrace(canary=_canary, roles=lambda: _roles(recorder))
 
     @property
     def instruments(self) -> Sequence[Instrument]:
         """In the order in which they are used: a process stays slow after a device trace."""
-        return (self._stacks, self._trace)
+        return (self._stacks, self._trace) if self._explains else (self._trace,)
+
+    def added_to(
+        self, run: RunRecord, measurement: Measurement, evidence: Callable[[], Evidence]
+    ) -> RunRecord:
+        """Return ``run`` with what this pass was made for."""
+        if self._counts:
+            run = replace(run, traced=self._traced_counters(measurement, run.unix_offset_ns))
+        return replace(run, evidence=evidence()) if self._explains else run
 
     def once(self, measurement: Measurement, unix_offset_ns: int) -> Callable[[], Evidence]:
         """Return what computes the evidence when first asked, and then keeps it.
@@ -79,6 +94,35 @@ class EvidencePass:
         )
         found = self._with_host(found, measurement, passes.get(STACKS))
         return self._with_device(found, measurement, passes.get(TRACE), unix_offset_ns)
+
+    def _traced_counters(self, measurement: Measurement, unix_offset_ns: int) -> TracedCounters:
+        """The counts of the trace, if it is complete; why not, else."""
+        record = self._trace.traced
+        passes = {one.instrument: one for one in measurement.passes if one.kind == "evidence"}
+        traced = passes.get(TRACE)
+        if traced is None or record is None:
+            reason = measurement.unavailable.get(TRACE, "no device was traced")
+            return TracedCounters(unavailable=reason)
+        if isinstance(record.trace, Unavailable):
+            return TracedCounters(unavailable=str(record.trace))
+        timeline = self._timeline(record.trace, measurement, traced, unix_offset_ns)
+        ledger = build_ledger(timeline)
+        if isinstance(ledger, Unavailable):
+            return TracedCounters(unavailable=str(ledger))
+        counts = counters_by_step(timeline)
+        return TracedCounters(
+            instrument=" without ".join(("kineto", *sorted(record.trace.missing))),
+            by_step={name: one.tolist() for name, one in counts.items()},
+        )
+
+    def _timeline(
+        self, trace: RawTrace, measurement: Measurement, traced: Pass, unix_offset_ns: int
+    ) -> Timeline:
+        ends = step_ends_ns(measurement.marks, (traced.start_ns, traced.end_ns), unix_offset_ns)
+        window = Window(
+            traced.start_ns + unix_offset_ns, traced.end_ns + unix_offset_ns, traced.steps, ends
+        )
+        return trace.timeline(window, _cuda_indices(measurement.devices) or None)
 
     def _with_host(
         self, found: Evidence, measurement: Measurement, sampled: Pass | None
@@ -142,11 +186,7 @@ class EvidencePass:
     ) -> TraceEvidence:
         timing = measurement.timing
         traced_ns = (traced.start_ns, traced.end_ns)
-        ends = step_ends_ns(measurement.marks, traced_ns, unix_offset_ns)
-        window = Window(
-            traced.start_ns + unix_offset_ns, traced.end_ns + unix_offset_ns, traced.steps, ends
-        )
-        timeline = trace.timeline(window, _cuda_indices(measurement.devices) or None)
+        timeline = self._timeline(trace, measurement, traced, unix_offset_ns)
         cpu = self._trace.cpu.record(measurement.marks)
         return TraceEvidence(
             timeline=timeline,

@@ -144,7 +144,7 @@ class Services:
         budget = runs[-1].budget
         if budget.floor_tok_s is None and not budget.ceilings:
             return None
-        alone = msgspec.structs.replace(budget, tolerance=None)
+        alone = msgspec.structs.replace(budget, tolerance=None, counters="show")
         return judge(runs, None, alone, max_sessions=len(runs))
 
     def _terms(self, reason: str, wanted: int) -> RefreshTerms:
