@@ -48,6 +48,9 @@ def evidence_rows(result: TestResult) -> Iterator[Row]:
     for device in result.devices or ():
         if device.ledger is not None:
             yield device.name.partition(" ")[0], device_text(device)
+    if not failed:
+        for name, (old, new) in list((result.changed_counters or {}).items())[:MOST_COUNTERS]:
+            yield "counter", f"{name} {old:,.6g} → {new:,.6g} a step"
     for sentence in result.sentences or ():
         yield "host", sentence
     frames = (result.hot_frames or [])[: MANY_FRAMES if failed else FEW_FRAMES]

@@ -34,6 +34,7 @@ def test_figures_are_found_by_name_and_the_largest_of_several_is_meant() -> None
 def test_without_any_sync_among_counters_there_was_none() -> None:
     assert figure(result(counters={"memsets": 1.0}), "syncs_per_step") == (0.0, "")
     assert figure(result(counters={}), "syncs_per_step")[0] is None
+    assert figure(result(counters={"gc_collections": 1.0}), "syncs_per_step")[0] is None
 
 
 def test_what_is_not_known_gives_the_reason_and_is_not_zero() -> None:

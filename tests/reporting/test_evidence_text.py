@@ -85,7 +85,7 @@ def test_a_pass_is_short_and_a_failure_long(result_of: ResultOf) -> None:
 
     assert "where the milliseconds went" not in passed
     assert "threads" not in passed
-    assert "syncs_total" not in passed
+    assert "syncs_total 2 → 7 a step" in passed
     assert "busy 75.3 % · idle 24.7 % of 19.4 ms" in passed
     assert "y.py" in failed
     assert "y.py" not in passed
