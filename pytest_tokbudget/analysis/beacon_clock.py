@@ -108,18 +108,21 @@ def _agreement(offsets: Ints, look_ns: Ints, look_state: Ints, log_ns: Ints) -> 
     return fits
 
 
-def blind_stretches(look_ns: Ints, log_ns: Ints, least_ns: int) -> list[tuple[int, int]]:
+def blind_stretches(
+    look_ns: Ints, log_ns: Ints, least_ns: int, uncertainty_ns: int = 0
+) -> list[tuple[int, int]]:
     """Stretches of at least ``least_ns`` in which the beacon changed and the sampler saw nothing.
 
-    Both in one clock and ascending; ``look_ns`` are all moments at which the sampler recorded any
-    change. A stretch begins with the first change that it missed: while a long call holds the
-    interpreter's lock nothing changes, the beacon neither, and that is not blindness.
+    Both ascending and in one clock, known within ``uncertainty_ns``, whatever of which a stretch
+    must last so long; ``look_ns`` are all moments at which the sampler recorded any change. A
+    stretch begins with the first change that it missed: while a long call holds the interpreter's
+    lock nothing changes, the beacon neither, and that is not blindness.
     """
     if len(look_ns) < 2:
         return []
     before, after = look_ns[:-1], look_ns[1:]
-    missed = np.searchsorted(log_ns, before, side="right")
+    missed = np.searchsorted(log_ns, before + uncertainty_ns, side="right")
     # The beacon must have changed well within the gap for the sampler to owe us a look.
     first = np.where(missed < len(log_ns), log_ns[np.minimum(missed, len(log_ns) - 1)], after)
-    blind = np.flatnonzero((after - first >= least_ns) & (first < after))
+    blind = np.flatnonzero((after - uncertainty_ns - first >= least_ns) & (first < after))
     return [(int(first[one]), int(after[one])) for one in blind]

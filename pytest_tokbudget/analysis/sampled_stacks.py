@@ -42,7 +42,7 @@ def sampled_stacks(raw: RawStacks, sampling: Sampling) -> SampledStacks:
     """Put ``raw`` on the process's clock; ``unaligned`` where the beacon does not tell it.
 
     Then the time is as good as the moments between which the sampler must have begun: enough for
-    tables, too coarse to find gaps or blind stretches with.
+    tables and for blind stretches that outlast the doubt, too coarse to find gaps with.
     """
     found = _clock(raw, sampling)
     clock = _coarse_clock(raw, sampling) if isinstance(found, str) else found
@@ -50,7 +50,8 @@ def sampled_stacks(raw: RawStacks, sampling: Sampling) -> SampledStacks:
     interval = 1e9 / max(sampling.asked_hz, 1.0)
     least = max(BLIND_NS, round(BLIND_INTERVALS * interval))
     log = np.array(sampling.beacon_ns, np.int64)
-    blind = [] if isinstance(found, str) else blind_stretches(rounds, log, least)
+    doubt_ns = clock.uncertainty_ns if isinstance(found, str) else 0
+    blind = blind_stretches(rounds, log, least, doubt_ns)
     kept, ours = _kept_threads(raw)
     runs = _within_lifetimes(raw, rounds, sampling.lifetimes_ns or {}, kept)
     unseen = sum(end - start for start, end in blind)

@@ -102,3 +102,13 @@ def test_a_beacon_that_stood_still_is_no_blindness() -> None:
     assert blind_stretches(looks, np.sort(np.append(log, 400 * MS)), 100 * MS) == [
         (400 * MS, 905 * MS)
     ]
+
+
+@pytest.mark.parametrize("doubt_ms", [0, 20, 40])
+def test_a_blind_stretch_outlasts_the_doubt_about_the_clock(doubt_ms: int) -> None:
+    log = np.arange(0, 2_000, 10) * MS
+    looks = np.array([*range(0, 500, 10), *range(690, 2_000, 10)]) * MS
+    found = blind_stretches(looks, log, 100 * MS, doubt_ms * MS)
+    # The sampler looked at 490 ms and again at 690 ms; the doubt takes its share of both ends.
+    assert found == [((490 + doubt_ms + 10) * MS, 690 * MS)]
+    assert blind_stretches(looks, log, 100 * MS, 50 * MS) == []
