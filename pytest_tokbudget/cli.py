@@ -42,7 +42,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="tokbudget", description="Look at what throughput tests measured."
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for add in (_add_show, _add_diff, _add_history):
+    for add in (_add_show, _add_diff, _add_history, _add_calibrate):
         command = add(commands)
         command.add_argument(
             "--width", type=_width, metavar="N", help="columns (default: the terminal's)"
@@ -104,6 +104,21 @@ def _add_history(commands: Commands) -> argparse.ArgumentParser:
     )
     history.set_defaults(text=_history)
     return history
+
+
+def _add_calibrate(commands: Commands) -> argparse.ArgumentParser:
+    from .cli_calibrate import add_arguments
+
+    command = commands.add_parser(
+        "calibrate",
+        help="measure unchanged code: the noise here, and the smallest tolerance it allows",
+        description="Measure tests again and again, without judging: how noisy this workload is "
+        "here within and between jobs, and the smallest tolerance that a baseline or an A/B can "
+        "hold with it.",
+    )
+    add_arguments(command)
+    command.set_defaults(text=_calibrate)
+    return command
 
 
 def _width(text: str) -> int:
@@ -204,6 +219,12 @@ def _history(options: argparse.Namespace, width: int, color: bool) -> str:
         color=color,
         encoding=_encoding(),
     )
+
+
+def _calibrate(options: argparse.Namespace, width: int, color: bool) -> str:
+    from .cli_calibrate import calibration
+
+    return calibration(options, width=width, color=color, encoding=_encoding())
 
 
 def _encoding() -> str:

@@ -68,7 +68,12 @@ def key_that_matters(baseline: Baseline, new: Sequence[Mapping[str, float]]) -> 
     sides = [*(session.canaries_ms for session in baseline.anchor), *new]
     if len(baseline.anchor) < FEWEST_SESSIONS or not new:
         return None
-    shared = [key for key in sides[0] if all(key in side for side in sides)]
+    return shared_key(sides)
+
+
+def shared_key(sessions: Sequence[Mapping[str, float]]) -> str | None:
+    """Return the key that matters most among those that every one of ``sessions`` (≥ 1) has."""
+    shared = [key for key in sessions[0] if all(key in one for one in sessions)]
     return next((key for kind in _MATTERS for key in shared if key.split(" ")[0] == kind), None)
 
 

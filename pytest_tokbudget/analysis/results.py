@@ -42,6 +42,7 @@ _NOT_MEASURED = {
 _NO_COMPARISON = {
     Outcome.NO_BASELINE: "no baseline for this machine class",
     Outcome.WORKLOAD_CHANGED: "the baseline measured another workload",
+    Outcome.NOT_JUDGED: "sessions that are only measured are compared with nothing",
     Outcome.RECORDED: "this run stored the baseline: there was none to compare with",
 }
 
@@ -217,7 +218,7 @@ def _is_missing(result: TestResult, name: str) -> bool:
 
 
 def _why_no_comparison(verdict: Verdict) -> str:
-    if verdict.tolerance_pct is None:
+    if verdict.tolerance_pct is None and verdict.outcome is not Outcome.NOT_JUDGED:
         return "tolerance=None: the author wants no comparison with a baseline"
     default = verdict.sentences[0] if verdict.sentences else f"{verdict.outcome.value}: no figure"
     return _NO_COMPARISON.get(verdict.outcome, default)

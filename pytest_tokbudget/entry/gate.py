@@ -20,6 +20,7 @@ from .budgets import marker_keywords, resolve
 from .failures import SessionFailed, run_of
 from .settings import REFRESH_SESSIONS, Settings
 from .wiring.services import Services
+from .wiring.unjudged import not_judged
 
 MOST_MEASURED_AGAIN = 2
 """Sessions on a slow host that a refresh measures again before it refuses."""
@@ -60,10 +61,13 @@ class Gate:
         budget = resolve(self._settings, marker_keywords(item), item.nodeid).budget
         if self._against is not None and budget.tolerance is not None:
             return self._against.run(item, into)
-        if self._settings.refresh is not None:
-            if not self._measured_ahead:
-                self._measure_ahead(siblings)
-            return self._record(item, into, self._settings.refresh)
+        refresh, measure = self._settings.refresh, self._settings.measure
+        if (refresh is not None or measure is not None) and not self._measured_ahead:
+            self._measure_ahead(siblings)
+        if measure is not None:
+            return self._measure(item, into)
+        if refresh is not None:
+            return self._record(item, into, refresh)
         return self._judge(item, budget, into)
 
     def _next_run(self, item: pytest.Item, into: Reached, total: int) -> RunRecord:
@@ -157,10 +161,18 @@ class Gate:
 
     @property
     def _wanted(self) -> int:
-        """Sessions of an anchor."""
+        """Sessions of an anchor, or as many as are to be measured."""
+        if self._settings.measure is not None:
+            return self._settings.measure
         if self._settings.sessions_from_option and self._settings.sessions is not None:
             return self._settings.sessions[0]
         return REFRESH_SESSIONS
+
+    def _measure(self, item: pytest.Item, into: Reached) -> Verdict:
+        """Measure for the sessions' own sake."""
+        while len(into.runs) < self._wanted:
+            self._next_run(item, into, self._wanted)
+        return not_judged(into.runs)
 
     def _record(self, item: pytest.Item, into: Reached, reason: str) -> Verdict:
         """Measure until a clean anchor stands, queue it, and say so."""

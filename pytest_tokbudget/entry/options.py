@@ -139,6 +139,12 @@ def _add_actions(group: pytest.OptionGroup) -> None:
         help="judge against a git ref measured now, in turn with this tree, on this machine",
     )
     group.addoption(
+        "--tokbudget-measure",
+        metavar="N",
+        default=None,
+        help="measure N fresh sessions and judge nothing (what `tokbudget calibrate` runs)",
+    )
+    group.addoption(
         "--tokbudget-allow-dirty",
         action="store_true",
         help="let a refresh or append go on with uncommitted changes in the measured code",
@@ -161,7 +167,7 @@ def is_enabled(config: pytest.Config) -> bool:
     flag = config.getoption("tokbudget")
     if flag is not None:
         return bool(flag)
-    implied_by = ("tokbudget_refresh", "tokbudget_against")
+    implied_by = ("tokbudget_refresh", "tokbudget_against", "tokbudget_measure")
     if any(config.getoption(name) is not None for name in implied_by):
         return True
     return bool(config.getini("tokbudget"))

@@ -52,6 +52,7 @@ class Settings:
     counters: str = "show"
     against: str | None = None
     against_build: str = ""
+    measure: int | None = None
     max_time_s: float = 600.0
     job: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
 
@@ -152,6 +153,7 @@ def read_settings(config: pytest.Config) -> Settings:
         tolerance=_tolerance(values["tokbudget_tolerance"]),
         against=config.getoption("tokbudget_against"),
         against_build=values["tokbudget_against_build"][0] or "",
+        measure=_measure(config),
         max_time_s=parse_time(*values["tokbudget_max_time"]),
     )
     _refuse(settings, config)
@@ -174,6 +176,11 @@ def _warmup(value: tuple[str | None, str]) -> int | None:
     return None if value[0] is None else parse_count(value[0], value[1], least=0)
 
 
+def _measure(config: pytest.Config) -> int | None:
+    given = config.getoption("tokbudget_measure")
+    return None if given is None else parse_count(given, "--tokbudget-measure")
+
+
 def _tolerance(value: tuple[str | None, str]) -> float:
     text, origin = value
     if text is None:
@@ -193,23 +200,30 @@ def _is_inprocess(config: pytest.Config) -> bool:
     )
 
 
-def _refuse_against(settings: Settings) -> None:
-    """An A/B judges against a ref: it neither reads nor writes a baseline."""
+def _refuse_others(name: str, settings: Settings, others: dict[str, bool]) -> None:
+    """Refuse what would read or write a baseline, beside an option that does neither."""
     others = {
+        **others,
         "--tokbudget-refresh": settings.refresh is not None,
         "--tokbudget-append": settings.append,
         "--tokbudget-missing=record": settings.missing == "record",
         "an in-process run (--tokbudget-inprocess, --pdb, --trace)": settings.inprocess,
     }
-    for name, given in others.items():
+    for other, given in others.items():
         if given:
-            raise UsageError(f"--tokbudget-against and {name} exclude each other")
+            raise UsageError(f"{name} and {other} exclude each other")
 
 
 def _refuse(settings: Settings, config: pytest.Config) -> None:
     """Refuse combinations that would move or lose what they should not."""
     if settings.against is not None:
-        _refuse_against(settings)
+        _refuse_others("--tokbudget-against", settings, {})
+    if settings.measure is not None:
+        also = {
+            "--tokbudget-against": settings.against is not None,
+            "--tokbudget-sessions": settings.sessions_from_option,
+        }
+        _refuse_others("--tokbudget-measure", settings, also)
     if settings.refresh is not None:
         _refuse_reason(settings.refresh, Path(config.invocation_params.dir))
         if settings.append:

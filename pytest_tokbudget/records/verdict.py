@@ -18,11 +18,17 @@ class Outcome(str, Enum):
     NO_BASELINE = "NO_BASELINE"
     WORKLOAD_CHANGED = "WORKLOAD_CHANGED"
     RECORDED = "RECORDED"
+    NOT_JUDGED = "NOT_JUDGED"
 
     @property
     def passes(self) -> bool:
         """Whether a test with this verdict is green."""
-        return self in (Outcome.PASS, Outcome.IMPROVED, Outcome.RECORDED)
+        return self in (
+            Outcome.PASS,
+            Outcome.IMPROVED,
+            Outcome.RECORDED,
+            Outcome.NOT_JUDGED,
+        )
 
     @property
     def blames_machine(self) -> bool:

@@ -8,7 +8,7 @@ from ..analysis.shares import printed_shares
 from ..records.result import DeviceResult, Finding, FrameResult, TestResult
 from .figures import fitting, milliseconds, percent
 
-PASSES = ("PASS", "IMPROVED", "RECORDED")
+PASSES = ("PASS", "IMPROVED", "RECORDED", "NOT_JUDGED")
 MOST_FINDINGS = 5
 MOST_ROWS = 4
 MOST_CAUSES = 3

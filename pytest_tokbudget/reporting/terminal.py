@@ -31,6 +31,7 @@ STYLES = {
     "PASS": "bold green",
     "IMPROVED": "bold green",
     "RECORDED": "bold cyan",
+    "NOT_JUDGED": "bold cyan",
     "REGRESSED": "bold red",
     "FAILED": "bold red",
     "INCONCLUSIVE": "bold yellow",

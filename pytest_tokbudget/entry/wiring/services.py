@@ -26,7 +26,7 @@ from ...records.launch import WorkerOutcome, WorkerSpec
 from ...records.machine import MachineRecord
 from ...records.result import RunResult, TestResult
 from ...records.run import RunRecord
-from ...records.verdict import Outcome, Verdict
+from ...records.verdict import Verdict
 from ...reporting import junit, terminal
 from ...reporting.progress import make_progress
 from ...storing.artifacts import ReportDirectory
@@ -36,6 +36,7 @@ from ...storing.refresh import Proposal, append_sessions, candidate, propose_anc
 from ...storing.refresh_log import RefreshTerms
 from ..settings import Settings
 from . import own_paths
+from .unjudged import recorded
 
 WORKER_MODULE = "pytest_tokbudget.entry.worker_main"
 
@@ -284,29 +285,3 @@ class Services:
     def close(self) -> None:
         """End the progress display."""
         self._progress.close()
-
-
-def recorded(proposal: Proposal, budget: Budget) -> Verdict:
-    """The verdict RECORDED, with what moved."""
-    entry = proposal.entry
-    sentences = [f"baseline stored from {len(proposal.sessions)} fresh sessions: {entry.reason}"]
-    if entry.change_pct is not None and entry.change_ci_pct is not None:
-        low, high = entry.change_ci_pct
-        sentences.append(
-            f"it moves by {entry.change_pct:+.1f} % (99 % interval {low:+.1f} … {high:+.1f} %)"
-        )
-    if proposal.set_aside:
-        sentences.append(f"{len(proposal.set_aside)} slower sessions were set aside and replaced")
-    if proposal.note:
-        sentences.append(proposal.note)
-    sentences.append("a baseline of several jobs knows its spread better: --tokbudget-append")
-    return Verdict(
-        outcome=Outcome.RECORDED,
-        sentences=sentences,
-        tok_s=entry.new_tok_s,
-        baseline_tok_s=entry.old_tok_s,
-        change_pct=entry.change_pct,
-        ci_pct=entry.change_ci_pct,
-        tolerance_pct=None if budget.tolerance is None else 100 * budget.tolerance,
-        floor_tok_s=budget.floor_tok_s,
-    )
