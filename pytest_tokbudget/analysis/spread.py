@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from math import log, sqrt
 
 import numpy as np
-from scipy.special import fdtri, stdtrit
 
 from pytest_tokbudget.records.baseline import Spread
 
@@ -33,6 +32,9 @@ def slowness(tok_s: float) -> float:
 
 def student_quantile(probability: float, degrees: float) -> float:
     """Return the quantile of Student's t with ``degrees`` > 0 degrees of freedom."""
+    # Not above: scipy takes longer to import than this package, and many a run judges nothing.
+    from scipy.special import stdtrit
+
     return float(stdtrit(degrees, probability))
 
 
@@ -68,6 +70,8 @@ def pooled_or_larger(first: Spread, second: Spread) -> Spread:
     if min(first.degrees, second.degrees) == 0:
         return whole
     large, small = sorted((first, second), key=lambda one: one.variance, reverse=True)
+    from scipy.special import fdtri
+
     limit = fdtri(large.degrees, small.degrees, 1 - DISAGREEMENT_ALPHA / 2)
     if large.variance <= limit * max(small.variance, SMALLEST_SPREAD**2):
         return whole

@@ -76,7 +76,36 @@ class _Case:
             verdict = self._judged()
             self._into.verdict = verdict
             if not verdict.wants_more:
-                return verdict
+                return self._explained(verdict)
+
+    def _explained(self, verdict: Verdict) -> Verdict:
+        """With evidence wanted, one whole session more of either side, which count for nothing."""
+        into, wanted = self._into, self._settings.evidence
+        into.judged = len(into.runs)
+        if wanted == "never" or (wanted == "on-fail" and verdict.outcome.passes):
+            return verdict
+        number = len(self._pairs)
+        try:
+            outcome = self._launch.one_after_the_other(
+                self._item.nodeid, number, number + 1, evidence=True
+            )
+            head, ref = self._explaining(outcome.head, "HEAD"), self._explaining(outcome.ref, "REF")
+        except (LaunchError, MeasureError) as error:
+            note = f"There is no evidence of both sides: {error}."
+            return msgspec.structs.replace(verdict, sentences=[*verdict.sentences, note])
+        into.runs.append(head)
+        into.reference = ref.evidence
+        return verdict
+
+    def _explaining(self, outcome: WorkerOutcome, side: str) -> RunRecord:
+        """The run record of an explaining session. Raises MeasureError without one."""
+        result = outcome.result
+        if result is None or result.run is None or result.status != "passed":
+            why = outcome.failure if result is None else result.reason
+            raise MeasureError(f"a session of {side} after the verdict failed ({why})")
+        run = msgspec.structs.replace(result.run, job=self._settings.job)
+        self._services.report.write_run_record(run)
+        return run
 
     def _use_heads_test(self, stack: ExitStack) -> None:
         """Let the ref's checkout hold HEAD's test file, and the conftests it is written for."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 
 import pytest
 from msgspec.structs import replace
@@ -48,8 +48,7 @@ class Controller:
         result = yield
         try:
             self._items = [item for item in items if is_measured(item)]
-            for item in items:
-                self._check_marker(item)
+            self._check_markers(items)
             for item in self._items:
                 make_proxy(item, self._run)
             if self._items and not self._config.getoption("collectonly"):
@@ -57,6 +56,17 @@ class Controller:
         except (UsageError, StoreError) as error:
             raise pytest.UsageError(str(error)) from None
         return result
+
+    def _check_markers(self, items: Sequence[pytest.Item]) -> None:
+        """Raise UsageError for what is wrong with any of them, a line each."""
+        wrong = []
+        for item in items:
+            try:
+                self._check_marker(item)
+            except UsageError as error:
+                wrong.append(str(error))
+        if wrong:
+            raise UsageError("\n".join(dict.fromkeys(wrong)))
 
     def _check_marker(self, item: pytest.Item) -> None:
         if is_measured(item):
@@ -96,7 +106,7 @@ class Controller:
             raise SessionFailed(str(error)) from None
 
     def _settle(self, item: pytest.Item, verdict: Verdict, reached: Reached) -> None:
-        result = self._services.result(verdict, reached.runs)
+        result = self._services.result(verdict, reached.runs, reached.reference)
         self._results[item.nodeid] = result
         item.user_properties.extend(self._services.junit_properties(result))
         if verdict.outcome.passes:

@@ -15,6 +15,7 @@ from ..records.run import RunRecord
 from . import wiring
 from .budgets import KEYWORDS, Demand, resolve
 from .identity import workload_of_item
+from .proxy import FIXTURE
 from .settings import Settings
 
 if TYPE_CHECKING:
@@ -63,12 +64,14 @@ class Tokbudget:
     ``tokbudget(step, **demands)`` runs ``step`` again and again; ``step`` runs one step and returns
     the tokens it consumed, an int or a dict by kind. ``tokbudget.watch(pipeline, **demands)``
     measures the marks that the workers of a running pipeline make through ``tokbudget.recorder``.
-    Demands are the keywords of the marker. One measurement a test.
+    Demands are the keywords of the marker. One measurement a test: ``refused`` says what was wrong
+    with a second one, which a body that swallows the error cannot hide.
     """
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._used = False
+        self.refused = ""
         self._recorder: Recorder | None = None
 
     @property
@@ -122,10 +125,11 @@ class Tokbudget:
                 )
         demand = resolve(self._context.settings, {**self._context.marker, **demands}, nodeid)
         if self._used:
-            raise UsageError(
+            self.refused = (
                 f"{nodeid}: a second measurement in one test, in a process that the first has "
                 "disturbed: parametrize the test instead"
             )
+            raise UsageError(self.refused)
         self._used = True
         return demand
 
@@ -168,3 +172,10 @@ class Tokbudget:
         found = evidence.once(measurement, offset_ns)
         context.deliver(run, lambda run: evidence.added_to(run, measurement, found))
         return wiring.measured(measurement, found if context.evidence else None)
+
+
+def fail_if_refused(item: pytest.Item) -> None:
+    """Fail a test whose body swallowed the refusal of a second measurement."""
+    used = getattr(item, "funcargs", {}).get(FIXTURE)
+    if isinstance(used, Tokbudget) and used.refused:
+        pytest.fail(used.refused, pytrace=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
@@ -12,15 +13,20 @@ from ..errors import RefreshRefusedError
 from ..records.base import Unavailable
 from ..records.baseline import Baseline
 from ..records.budget import Budget
+from ..records.evidence import Evidence
 from ..records.launch import CapturedSection, WorkerOutcome
 from ..records.run import RunRecord
 from ..records.verdict import Outcome, Verdict
-from .against import Against
+from ..records.workload import Workload
 from .budgets import marker_keywords, resolve
 from .failures import SessionFailed, run_of
+from .identity import workload_of_item
 from .settings import REFRESH_SESSIONS, Settings
 from .wiring.services import Services
 from .wiring.unjudged import not_judged
+
+if TYPE_CHECKING:
+    from .against import Against
 
 MOST_MEASURED_AGAIN = 2
 """Sessions on a slow host that a refresh measures again before it refuses."""
@@ -35,12 +41,14 @@ class Reached:
     """One item as far as it got: its runs, captured output and last verdict.
 
     Only the first ``judged`` runs count; one after them was measured to explain the verdict.
+    ``reference`` is the evidence of what they were held against, where that is no baseline.
     """
 
     runs: list[RunRecord] = field(default_factory=list)
     sections: list[CapturedSection] = field(default_factory=list)
     verdict: Verdict | None = None
     judged: int = 0
+    reference: Evidence | None = None
 
 
 class Gate:
@@ -51,17 +59,24 @@ class Gate:
         self._services = services
         self._ahead: dict[str, list[WorkerOutcome]] = {}
         self._measured_ahead = False
-        self._against = None if settings.against is None else Against(settings, services)
+        self._against: Against | None = None
+        if settings.against is not None:
+            from .against import Against
+
+            self._against = Against(settings, services)
 
     def run(self, item: pytest.Item, siblings: Sequence[pytest.Item], into: Reached) -> Verdict:
         """Measure and judge ``item``; ``into`` keeps what was reached if this raises.
 
         ``siblings`` are all measured items here: a refresh interleaves their sessions.
         """
-        budget = resolve(self._settings, marker_keywords(item), item.nodeid).budget
+        demand = resolve(self._settings, marker_keywords(item), item.nodeid)
+        budget = demand.budget
         if self._against is not None and budget.tolerance is not None:
             return self._against.run(item, into)
         refresh, measure = self._settings.refresh, self._settings.measure
+        if refresh is not None:
+            self._check_refresh(workload_of_item(item, demand, self._settings.rootdir))
         if (refresh is not None or measure is not None) and not self._measured_ahead:
             self._measure_ahead(siblings)
         if measure is not None:
@@ -167,6 +182,12 @@ class Gate:
         if self._settings.sessions_from_option and self._settings.sessions is not None:
             return self._settings.sessions[0]
         return REFRESH_SESSIONS
+
+    def _check_refresh(self, workload: Workload) -> None:
+        try:
+            self._services.check_refresh(workload)
+        except RefreshRefusedError as error:
+            raise SessionFailed(f"the baseline was not stored: {error}") from None
 
     def _measure(self, item: pytest.Item, into: Reached) -> Verdict:
         """Measure for the sessions' own sake."""

@@ -8,7 +8,7 @@ import pytest
 
 from ..records.result import TestResult
 from ..records.run import RunRecord
-from .fixture import AddEvidence, Deliver
+from .fixture import AddEvidence, Deliver, fail_if_refused
 from .proxy import is_measured
 from .settings import Settings
 from .wiring.services import Services
@@ -49,6 +49,7 @@ class InProcess:
             pytest.fail(
                 f"{item.nodeid} requested the tokbudget fixture and measured nothing", pytrace=False
             )
+        fail_if_refused(item)
         return result
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:

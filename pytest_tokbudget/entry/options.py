@@ -170,4 +170,6 @@ def is_enabled(config: pytest.Config) -> bool:
     implied_by = ("tokbudget_refresh", "tokbudget_against", "tokbudget_measure")
     if any(config.getoption(name) is not None for name in implied_by):
         return True
+    if config.getoption("tokbudget_append"):
+        return True
     return bool(config.getini("tokbudget"))

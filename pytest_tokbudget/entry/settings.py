@@ -111,6 +111,8 @@ def _directory(config: pytest.Config, option: Option) -> Path:
         raise UsageError(f"{origin}: an empty path; name a directory")
     base = config.invocation_params.dir if origin == option.flag else config.rootpath
     path = Path(base) / Path(value).expanduser()
+    if origin == DEFAULT_ORIGIN:
+        origin = f"{option.flag} (by default)"
     if path.exists() and not path.is_dir():
         raise UsageError(f"{origin}: {value!r} is a file; name a directory")
     return path

@@ -17,6 +17,7 @@ from ..launching.progress import ProgressBlock
 from ..launching.spec_file import SessionFiles, write_result
 from ..records.launch import CapturedSection, WorkerResult, WorkerSpec
 from ..records.run import RunRecord
+from .fixture import fail_if_refused
 from .neutral import file_name, neutralize, only_arguments_for, unregister_unwanted
 from .phases import Phase, captured_sections, deciding_phase, phase_of
 from .proxy import is_measured
@@ -172,8 +173,15 @@ class WorkerPlugin:
         """Forget the reporter's own lines."""
         self._terminal.forget()
 
-    pytest_runtest_call = pytest_runtest_setup
     pytest_runtest_teardown = pytest_runtest_setup
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Forget the reporter's own lines, and let no body hide a second measurement."""
+        self._terminal.forget()
+        result = yield
+        fail_if_refused(item)
+        return result
 
     def finish(self) -> None:
         """Write the final result once pytest has returned.

@@ -44,6 +44,8 @@ def quickly_checked(value: object) -> dict[str, int] | None:
         if type(count) is not int or count < 0 or kind not in KINDS:
             return None
         total += count
+    if "slots" in value and value["slots"] < value.get("real", 0):
+        return None
     return value.copy() if total else None
 
 
@@ -68,6 +70,11 @@ def _checked_kinds(value: dict[object, object], where: str, kind: str | None) ->
         counts[name] = count
     if not any(counts.values()):
         raise StepError(f"{where} no tokens at all ({counts}); {_RIGHT}")
+    if counts.get("slots", total_real := counts.get("real", 0)) < total_real:
+        raise StepError(
+            f"{where} {counts['slots']} 'slots' for {counts['real']} 'real' tokens; slots are the "
+            "real ones and the padding"
+        )
     if kind is not None and not counts.get(kind):
         raise StepError(
             f"{where} no {kind!r} tokens ({counts}), which is the kind this test is judged by; "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -177,25 +177,17 @@ def _refuse_unlike(runs: Sequence[RunRecord]) -> None:
             )
 
 
-def _refuse_dirty(runs: Sequence[RunRecord], terms: RefreshTerms) -> None:
-    if terms.allow_dirty:
-        return
-    dirty = sorted({path for run in runs for path in run.machine.commit.dirty_paths})
-    counted = [
-        path
-        for path in dirty
-        if not _under(path, terms.ignored_paths)
-        and (not terms.measured_paths or _under(path, terms.measured_paths))
-    ]
-    if counted:
-        shown = ", ".join(counted[:5]) + (f" and {len(counted) - 5} more" if counted[5:] else "")
+def refuse_dirty(paths: Collection[str]) -> None:
+    """Raise RefreshRefusedError if ``paths`` were changed and are not committed."""
+    changed = sorted(paths)
+    if changed:
+        shown = ", ".join(changed[:5]) + (f" and {len(changed) - 5} more" if changed[5:] else "")
         raise RefreshRefusedError(
             f"uncommitted changes in {shown}: a baseline must be of a commit that others can check "
             "out; commit them first, or say --tokbudget-allow-dirty"
         )
 
 
-def _under(path: str, directories: Sequence[str]) -> bool:
-    return any(
-        path == one.rstrip("/") or path.startswith(one.rstrip("/") + "/") for one in directories
-    )
+def _refuse_dirty(runs: Sequence[RunRecord], terms: RefreshTerms) -> None:
+    if not terms.allow_dirty:
+        refuse_dirty({path for run in runs for path in run.machine.commit.dirty_paths})

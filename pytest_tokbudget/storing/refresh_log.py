@@ -22,9 +22,7 @@ class RefreshTerms:
     """On what terms a refresh runs.
 
     ``job`` names this invocation, ``today`` is an ISO date, ``wanted`` the number of counted
-    sessions asked for. ``ignored_paths`` and ``measured_paths`` are relative to the git top level:
-    uncommitted changes under the first never count, and where the second is not empty, only changes
-    under it do.
+    sessions asked for.
     """
 
     reason: str
@@ -32,8 +30,6 @@ class RefreshTerms:
     today: str
     wanted: int = 5
     allow_dirty: bool = False
-    ignored_paths: Sequence[str] = (".tokbudget",)
-    measured_paths: Sequence[str] = ()
 
 
 def stored_session(run: RunRecord, job: str) -> StoredSession:

@@ -82,6 +82,8 @@ def test_a_torch_tensor_is_refused() -> None:
 def test_the_kind_that_is_judged_must_be_there() -> None:
     with pytest.raises(StepError, match="no 'real' tokens"):
         checked({"slots": 3}, "x", "real")
+    with pytest.raises(StepError, match="3 'slots' for 5 'real' tokens; slots are the real ones"):
+        checked({"real": 5, "slots": 3}, "x", "real")
     with pytest.raises(StepError, match="no 'real' tokens"):
         checked({"slots": 3, "real": 0}, "x", "real")
 

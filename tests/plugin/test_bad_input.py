@@ -25,6 +25,7 @@ USAGE_ERRORS = [
     (("--tokbudget", "--reruns", "2"), "reruns"),
     (("--tokbudget", "--force-reruns", "2"), "reruns"),
     (("--tokbudget", "--tokbudget-baselines", "pytest.ini"), "pytest.ini"),
+    (("--tokbudget", "-o", "tokbudget_report=steps.py"), "'steps.py' is a file"),
 ]
 
 
@@ -42,46 +43,43 @@ def test_a_wrong_option_is_a_usage_error(
     assert not project.baseline_files
 
 
-@pytest.mark.parametrize(
-    ("marker", "expected"),
-    [
-        ("step=3", "step"),
-        ("steps=0", "steps"),
-        ("steps=2.5", "2.5"),
-        ("steps=True", "True"),
-        ("warmup=-1", "-1"),
-        ("tokens=0", "tokens"),
-        ("tolerance='lots'", "lots"),
-        ("tolerance='150%'", "150%"),
-        ("tolerance=None", "floor"),
-        ("floor='14.5X tok/s'", "14.5X"),
-        ("floor=-1", "-1"),
-        ("ceilings='10%'", "ceilings"),
-        ("ceilings={'step_ms.p59': 1}", "step_ms.p95"),
-        ("ceilings={'step_ms.p95': '40 GiB'}", "40 GiB"),
-        ("token_kind='words'", "words"),
-        ("sessions='3:2'", "3:2"),
-        ("workload=[1]", "workload"),
-        ("workload={'a': object()}", "JSON"),
-        ("200", "keywords only"),
-    ],
-)
-def test_a_wrong_marker_names_test_and_value(
-    bare_project: Project, marker: str, expected: str
-) -> None:
-    bare_project.write(
-        "test_it.py",
-        "import pytest\n"
-        f"@pytest.mark.tokbudget({marker})\n"
-        "def test_step(tokbudget): tokbudget(lambda: 1)\n",
-    )
+WRONG_MARKERS = [
+    ("step=3", "step"),
+    ("steps=0", "steps"),
+    ("steps=2.5", "2.5"),
+    ("steps=True", "True"),
+    ("warmup=-1", "-1"),
+    ("tokens=0", "tokens"),
+    ("tolerance='lots'", "lots"),
+    ("tolerance='150%'", "150%"),
+    ("tolerance=None", "floor"),
+    ("floor='14.5X tok/s'", "14.5X"),
+    ("floor=-1", "-1"),
+    ("ceilings='10%'", "ceilings"),
+    ("ceilings={'step_ms.p59': 1}", "step_ms.p95"),
+    ("ceilings={'step_ms.p95': '40 GiB'}", "40 GiB"),
+    ("token_kind='words'", "words"),
+    ("sessions='3:2'", "3:2"),
+    ("workload=[1]", "workload"),
+    ("workload={'a': object()}", "JSON"),
+    ("200", "keywords only"),
+]
+
+
+def test_every_wrong_marker_is_named_with_its_value_at_once(bare_project: Project) -> None:
+    tests = [
+        f"@pytest.mark.tokbudget({marker})\ndef test_{at}(tokbudget): tokbudget(lambda: 1)\n"
+        for at, (marker, _) in enumerate(WRONG_MARKERS)
+    ]
+    bare_project.write("test_it.py", "import pytest\n" + "".join(tests))
 
     result = bare_project.run("--tokbudget")
 
     assert result.ret == 4, result.stdout.str()
-    text = result.stderr.str() + result.stdout.str()
-    assert "test_it.py::test_step" in text
-    assert expected in text
+    lines = (result.stderr.str() + result.stdout.str()).splitlines()
+    for at, (marker, expected) in enumerate(WRONG_MARKERS):
+        (line,) = [one for one in lines if f"test_it.py::test_{at}:" in one]
+        assert expected in line, marker
 
 
 def test_a_marker_without_the_fixture_is_a_usage_error(bare_project: Project) -> None:

@@ -14,6 +14,9 @@ from pytest_tokbudget.launching import pair
 pair.STEPPING_NS = 150_000_000
 """
 STEP = "import time\ndef step():\n    time.sleep({ms} / 1e3)\n    return 1024\n"
+BUSY = (
+    "def pack():\n    return sum(range({thousand}_000))\ndef step():\n    pack()\n    return 1024\n"
+)
 ALONE = ("-p", "pytest_tokbudget.plugin")
 """No other plugin: a worker then starts in half the time."""
 
@@ -43,7 +46,8 @@ class Repository:
         return self.git("rev-parse", "HEAD").strip()
 
     def run(self, *args: str) -> pytest.RunResult:
-        return self.project.pytester.runpytest_subprocess(*ALONE, *args)
+        evidence = ("-o", f"tokbudget_evidence={self.project.evidence}")
+        return self.project.pytester.runpytest_subprocess(*ALONE, *evidence, *args)
 
     def left_behind(self) -> list[str]:
         return [line for line in self.git("worktree", "list").splitlines() if "tokbudget" in line]
@@ -77,8 +81,9 @@ def test_an_unchanged_tree_passes(repository: Repository) -> None:
 
 
 def test_a_slow_down_fails_also_where_the_ref_has_no_such_test(repository: Repository) -> None:
-    repository.commit(steps=STEP.format(ms=4))
-    repository.commit(steps=STEP.format(ms=10), test_it=TEST)
+    repository.commit(steps=BUSY.format(thousand=200))
+    repository.commit(steps=BUSY.format(thousand=600), test_it=TEST)
+    repository.project.evidence = "on-fail"
 
     result = repository.run("--tokbudget-against", "HEAD~1")
 
@@ -87,7 +92,13 @@ def test_a_slow_down_fails_also_where_the_ref_has_no_such_test(repository: Repos
     assert "slower than HEAD~1 (" in text
     assert "unchanged code would look this slow in fewer than 1 run in 100" in text
     assert "This test does not exist at HEAD~1" in text
-    assert repository.project.only_test["change_pct"] < -40
+    test = repository.project.only_test
+    assert test["change_pct"] < -40
+    # The evidence of both sides says which line it was.
+    (first, *_) = test["findings"]
+    assert (first["file"], first["line"]) == ("steps.py", 2)
+    assert first["delta_ms_per_step"] > first["baseline_ms_per_step"] > 0
+    assert test["sessions"][-1]["set_aside"] == "measured after the verdict"
     assert not repository.left_behind()
 
 

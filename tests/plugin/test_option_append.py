@@ -21,7 +21,7 @@ def test_a_regressed_run_is_not_appended(project: Project) -> None:
     project.refresh()
     before = project.baseline_files[0].read_bytes()
 
-    result = project.run("--tokbudget", "--tokbudget-append", slower=4)
+    result = project.run("--tokbudget-append", slower=4)
 
     assert result.ret == 1
     assert project.baseline_files[0].read_bytes() == before

@@ -77,6 +77,7 @@ def test_uncommitted_changes_are_refused_unless_allowed(project: Project) -> Non
 
     assert refused.ret == 1
     refused.stdout.fnmatch_lines(["*steps.py*"])
+    assert "session 1" not in refused.stdout.str(), "it is refused before anything is measured"
     assert project.baseline_files[0].read_bytes() == before
     allowed = project.run(
         "--tokbudget-refresh=dirty", "--tokbudget-sessions=3", "--tokbudget-allow-dirty"

@@ -67,14 +67,17 @@ class Pairs:
         ):
             return run_pair(ref, head, launcher, ref_first=index % 2 == 0, rng=self._random)
 
-    def one_after_the_other(self, nodeid: str, index: int, total: int) -> PairOutcome:
-        """Measure pair ``index`` as two whole sessions."""
+    def one_after_the_other(
+        self, nodeid: str, index: int, total: int, *, evidence: bool = False
+    ) -> PairOutcome:
+        """Measure pair ``index`` as two whole sessions, with an evidence pass each or not."""
         outcomes: dict[str, WorkerOutcome] = {}
         for side in ("ref", "head") if index % 2 == 0 else ("head", "ref"):
             with (
                 self._services.shown_as(nodeid, index, total),
                 self._spec(nodeid, index, side) as spec,
             ):
+                spec = msgspec.structs.replace(spec, evidence=evidence)
                 outcomes[side] = self._services.measured(spec)
         return PairOutcome(ref=outcomes["ref"], head=outcomes["head"])
 

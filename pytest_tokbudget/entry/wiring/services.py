@@ -22,17 +22,25 @@ from ...launching.progress import ProgressSnapshot, phase_name
 from ...records.base import Unavailable
 from ...records.baseline import Baseline
 from ...records.budget import Budget
+from ...records.evidence import Evidence
 from ...records.launch import WorkerOutcome, WorkerSpec
 from ...records.machine import MachineRecord
 from ...records.result import RunResult, TestResult
 from ...records.run import RunRecord
 from ...records.verdict import Verdict
+from ...records.workload import Workload
 from ...reporting import junit, terminal
 from ...reporting.progress import make_progress
 from ...storing.artifacts import ReportDirectory
 from ...storing.baselines import BaselineDirectory
 from ...storing.machine_class import machine_class
-from ...storing.refresh import Proposal, append_sessions, candidate, propose_anchor
+from ...storing.refresh import (
+    Proposal,
+    append_sessions,
+    candidate,
+    propose_anchor,
+    refuse_dirty,
+)
 from ...storing.refresh_log import RefreshTerms
 from ..settings import Settings
 from . import own_paths
@@ -158,6 +166,16 @@ class Services:
             allow_dirty=settings.allow_dirty,
         )
 
+    def check_refresh(self, workload: Workload) -> None:
+        """Refuse, before anything is measured, what could not be stored in the end.
+
+        Raises RefreshRefusedError for uncommitted changes, StoreError for a baseline that cannot be
+        read.
+        """
+        if not self._settings.allow_dirty:
+            refuse_dirty(self.machine.commit.dirty_paths)
+        self.store.load(workload, machine_class(self.machine))
+
     def propose(self, runs: Sequence[RunRecord], reason: str, wanted: int) -> Proposal:
         """What a refresh from ``runs`` would store. Raises RefreshRefusedError."""
         flawed = unfit(runs, None)
@@ -209,11 +227,13 @@ class Services:
             candidate(runs, terms=self._terms("candidate: no baseline before", len(runs)))
         )
 
-    def result(self, verdict: Verdict, runs: Sequence[RunRecord]) -> TestResult:
-        """A judged test as run.json has it, its evidence beside that of its baseline."""
-        compared = verdict.baseline_tok_s is not None and self._settings.against is None
-        baseline = self.load(runs[0]) if compared else None
-        reference = baseline.reference if isinstance(baseline, Baseline) else None
+    def result(
+        self, verdict: Verdict, runs: Sequence[RunRecord], reference: Evidence | None = None
+    ) -> TestResult:
+        """A judged test as run.json has it, its evidence beside ``reference`` or its baseline."""
+        if verdict.baseline_tok_s is not None and self._settings.against is None:
+            baseline = self.load(runs[0])
+            reference = baseline.reference if isinstance(baseline, Baseline) else None
         return test_result(verdict, runs, reference)
 
     def failed_result(
