@@ -119,7 +119,7 @@ def test_a_bad_baseline_file_fails_the_test_and_stays(
     project: Project, damage: object, expected: str
 ) -> None:
     assert callable(damage)
-    project.refresh()
+    project.have_baseline()
     (path,) = project.baseline_files
     path.write_text(damage(path.read_text()))
     before = path.read_bytes()

@@ -12,7 +12,7 @@ from .conftest import Project
 def test_a_pool_names_the_machine_class(project: Project, ini: Callable[[str], None]) -> None:
     ini("tokbudget_machine = h200-pool")
 
-    project.refresh()
+    project.have_baseline()
 
     (path,) = project.baseline_files
     assert path.parent.name == "h200-pool"

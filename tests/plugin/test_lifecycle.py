@@ -97,7 +97,7 @@ def test_a_changed_declaration_is_not_compared(bare_project: Project) -> None:
         "def test_step(tokbudget): tokbudget(step)\n"
     )
     bare_project.write("test_it.py", text)
-    bare_project.refresh()
+    bare_project.have_baseline()
     bare_project.write("test_it.py", text.replace("8}", "16}"))
 
     result = bare_project.run("--tokbudget")

@@ -6,7 +6,7 @@ from .conftest import Project
 
 
 def test_append_keeps_the_anchor(project: Project) -> None:
-    project.refresh()
+    project.have_baseline()
     anchor = project.baseline["anchor"]
 
     result = project.run("--tokbudget", "--tokbudget-append")
@@ -18,7 +18,7 @@ def test_append_keeps_the_anchor(project: Project) -> None:
 
 
 def test_a_regressed_run_is_not_appended(project: Project) -> None:
-    project.refresh()
+    project.have_baseline()
     before = project.baseline_files[0].read_bytes()
 
     result = project.run("--tokbudget-append", slower=4)

@@ -41,7 +41,7 @@ def test_pipeline(tokbudget):
 
 
 def test_never_takes_none_and_says_so(project: Project) -> None:
-    project.refresh()
+    project.have_baseline()
 
     assert project.run("--tokbudget").ret == 0
 
@@ -74,7 +74,7 @@ def test_always_shows_hot_frames_threads_and_the_limiting_role(bare_project: Pro
 
 
 def test_on_fail_measures_one_session_more_which_does_not_count(project: Project) -> None:
-    project.refresh()
+    project.have_baseline()
     project.evidence = "on-fail"
 
     result = project.run("--tokbudget", slower=3)

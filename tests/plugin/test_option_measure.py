@@ -8,7 +8,7 @@ from .conftest import Project
 
 
 def test_sessions_are_measured_and_nothing_is_judged_or_stored(project: Project) -> None:
-    project.refresh()
+    project.have_baseline()
     before = project.baseline_files[0].read_bytes()
     result = project.run("--tokbudget-measure", "2", slower=3)
     assert result.ret == 0

@@ -41,7 +41,7 @@ def test_timeout_does_not_count_all_sessions_together(among_plugins: Project) ->
 
 def test_xdist_with_no_or_one_worker(among_plugins: Project) -> None:
     among_plugins.write("test_it.py", TEST)
-    among_plugins.refresh()
+    among_plugins.have_baseline()
 
     for count in ("0", "1"):
         result = among_plugins.run("--tokbudget", "-n", count)
