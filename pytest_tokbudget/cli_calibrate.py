@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 JOBS = 2
 SESSIONS = 5
-FEWEST_SESSIONS = 3
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
@@ -76,6 +75,8 @@ def calibration(options: argparse.Namespace, *, width: int, color: bool, encodin
 
 
 def _check(jobs: int, sessions: int) -> None:
+    from .analysis.calibration import FEWEST_SESSIONS
+
     for name, value, least in (("--jobs", jobs, 1), ("--sessions", sessions, FEWEST_SESSIONS)):
         if value < least:
             raise UsageError(f"{name} {value}: expected at least {least}")

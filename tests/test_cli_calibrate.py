@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -36,7 +37,10 @@ def test_sessions_are_measured_and_told(project: Path) -> None:
     assert "3 sessions in 1 job" in done.stdout
     assert "of 30 % holds from a first baseline and 1 session on" in done.stdout
     assert "1 passed" in done.stderr
-    assert len(list(project.glob(".tokbudget/calibration/*/runs/*.json"))) == 3
+    records = list(project.glob(".tokbudget/calibration/*/runs/*.json"))
+    assert len(records) == 3
+    (job,) = {json.loads(one.read_text()).get("job", "") for one in records}
+    assert job, "sessions of one invocation bear its name"
     assert not (project / "baselines").exists()
 
 

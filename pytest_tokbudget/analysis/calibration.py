@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from math import sqrt
 
 import numpy as np
 
+from ..records.baseline import Spread
 from ..records.run import RunRecord
 from .autocorrelation import autocorrelation, effective_steps
 from .canaries import medians_ms, normalized_x, shared_key
@@ -24,7 +26,7 @@ from .smallest_tolerance import (
     smallest_with_pairs,
     smallest_with_sessions,
 )
-from .spread import SMALLEST_SPREAD, slowness
+from .spread import NO_SPREAD, about_mean, deviation, pooled, slowness
 
 MOST_SESSIONS = 3
 FEWEST_SESSIONS = 3
@@ -56,7 +58,7 @@ class Calibration:
     ``warmup_steps`` are the least and most found, ``warmup_s`` and ``session_s`` medians in
     seconds, the latter with everything that a session takes. ``first`` and ``settled`` are the
     smallest tolerances with up to 1, 2, 3 sessions for a baseline of one job and of many, ``pairs``
-    that of an A/B; they are for ``believed``, the larger of ``spread`` and the smallest believed.
+    that of an A/B; they are for ``spread``, or the smallest spread that is believed.
     """
 
     nodeid: str
@@ -65,7 +67,6 @@ class Calibration:
     unsteady: int
     spread: float
     spread_ci: tuple[float, float]
-    believed: float
     between: float | None
     assumed_between: float
     canary: str | None
@@ -89,27 +90,25 @@ def calibrate(runs: Sequence[RunRecord], session_s: float) -> Calibration | str:
     for run in steady:
         by_job.setdefault(run.job, []).append(run)
     jobs = list(by_job.values())
-    degrees = sum(len(job) - 1 for job in jobs)
-    if degrees < FEWEST_SESSIONS - 1:
+    x = [[slowness(run.timing.tok_s) for run in job] for job in jobs]
+    within = _within(x)
+    if within.degrees < FEWEST_SESSIONS - 1:
         return (
             f"{len(steady)} of {len(runs)} sessions became steady; a spread needs at least "
             f"{FEWEST_SESSIONS} of one job"
         )
-    x = [[slowness(run.timing.tok_s) for run in job] for job in jobs]
-    variance = _within(x)
-    between = _between(x, variance)
+    between = _between(x, within)
     assumed = between if between is not None and len(jobs) >= FEWEST_JOBS else ASSUMED_BETWEEN
-    believed = max(sqrt(variance), SMALLEST_SPREAD)
-    canary, kept = _canary(jobs, variance)
+    believed = deviation(within)
+    canary, kept = _canary(jobs, within)
     warmups = [run.warmup.steps for run in steady]
     return Calibration(
         nodeid=runs[0].workload.nodeid,
         tolerance=runs[0].budget.tolerance,
         jobs=[[run.timing.tok_s for run in job] for job in jobs],
         unsteady=len(runs) - len(steady),
-        spread=sqrt(variance),
-        spread_ci=interval_of_deviation(sqrt(variance), degrees),
-        believed=believed,
+        spread=sqrt(within.variance),
+        spread_ci=interval_of_deviation(sqrt(within.variance), within.degrees),
         between=between,
         assumed_between=assumed,
         canary=canary,
@@ -136,13 +135,12 @@ def _tolerances(spread: float, between: float, *, settled: bool) -> list[Held | 
     ]
 
 
-def _within(x: Sequence[Sequence[float]]) -> float:
-    """Return the variance of sessions about their job's mean, by degrees of freedom."""
-    squares = sum(float(np.var(job)) * len(job) for job in x)
-    return squares / sum(len(job) - 1 for job in x)
+def _within(x: Sequence[Sequence[float]]) -> Spread:
+    """Return the spread of sessions about their job's mean."""
+    return reduce(pooled, map(about_mean, x), NO_SPREAD)
 
 
-def _between(x: Sequence[Sequence[float]], within: float) -> float | None:
+def _between(x: Sequence[Sequence[float]], within: Spread) -> float | None:
     """Return the variance between jobs in units of that within, never negative."""
     if len(x) < 2:
         return None
@@ -151,28 +149,26 @@ def _between(x: Sequence[Sequence[float]], within: float) -> float | None:
     total = sizes.sum()
     spread = float(sizes @ (means - sizes @ means / total) ** 2) / (len(x) - 1)
     size = (total - float(sizes @ sizes) / total) / (len(x) - 1)
-    floor = max(within, SMALLEST_SPREAD**2)
-    return max(0.0, float((spread - within) / size / floor))
+    return max(0.0, float((spread - within.variance) / size) / deviation(within) ** 2)
 
 
-def _canary(
-    jobs: Sequence[Sequence[RunRecord]], variance: float
-) -> tuple[str | None, float | None]:
+def _canary(jobs: Sequence[Sequence[RunRecord]], within: Spread) -> tuple[str | None, float | None]:
     medians = [[medians_ms(run.canaries) for run in job] for job in jobs]
     flat: list[Mapping[str, float]] = [one for job in medians for one in job]
     key = shared_key(flat)
-    if key is None or variance == 0:
+    if key is None or within.variance == 0:
         return key, None
     normalized = [
         [normalized_x(run.timing.tok_s, ms, key) for run, ms in zip(job, found)]
         for job, found in zip(jobs, medians)
     ]
-    return key, _within(normalized) / variance
+    return key, _within(normalized).variance / within.variance
 
 
 def _steps(runs: Sequence[RunRecord]) -> Steps | None:
     """Return what neighbouring steps have in common; the first counting worker stands for all."""
-    series = [step_times_ms(windowed(run.marks)[0]) for run in runs if windowed(run.marks)]
+    counting = [windowed(run.marks) for run in runs]
+    series = [step_times_ms(workers[0]) for workers in counting if workers]
     told = [found for found in map(_of_steps, series) if found is not None]
     if not told:
         return None

@@ -81,7 +81,6 @@ class _Case:
     def _explained(self, verdict: Verdict) -> Verdict:
         """With evidence wanted, one whole session more of either side, which count for nothing."""
         into, wanted = self._into, self._settings.evidence
-        into.judged = len(into.runs)
         if wanted == "never" or (wanted == "on-fail" and verdict.outcome.passes):
             return verdict
         number = len(self._pairs)
@@ -103,9 +102,8 @@ class _Case:
         if result is None or result.run is None or result.status != "passed":
             why = outcome.failure if result is None else result.reason
             raise MeasureError(f"a session of {side} after the verdict failed ({why})")
-        run = msgspec.structs.replace(result.run, job=self._settings.job)
-        self._services.report.write_run_record(run)
-        return run
+        self._services.report.write_run_record(result.run)
+        return result.run
 
     def _use_heads_test(self, stack: ExitStack) -> None:
         """Let the ref's checkout hold HEAD's test file, and the conftests it is written for."""
@@ -135,7 +133,6 @@ class _Case:
             run_of(outcome.head, self._item)
         ref = self._run_at_ref(outcome.ref)
         head = run_of(outcome.head, self._item)
-        head = msgspec.structs.replace(head, job=self._settings.job)
         self._into.runs.append(head)
         self._services.report.write_run_record(head)
         return Pair(ref=ref, head=head)

@@ -45,7 +45,7 @@ class Context:
     ``deliver`` takes the run record and, where there is evidence, what adds it; ``beat`` is the
     progress block's memory, ``None`` in process; ``blocks`` the control channel of a pair in an
     A/B; ``evidence`` asks for an evidence pass; ``judged`` is true in a session that is held
-    against a baseline, or becomes part of one.
+    against a baseline, or becomes part of one; ``job`` is the invocation it belongs to.
     """
 
     item: pytest.Item
@@ -56,6 +56,7 @@ class Context:
     blocks: str = ""
     evidence: bool = False
     judged: bool = False
+    job: str = ""
 
 
 class Tokbudget:
@@ -155,6 +156,7 @@ class Tokbudget:
             machine=machine,
             unix_offset_ns=offset_ns,
             pid=os.getpid(),
+            job=context.job,
             devices=measurement.devices,
             warmup=measurement.warmup,
             passes=measurement.passes,

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import msgspec
 import pytest
 
 from ..errors import RefreshRefusedError
@@ -17,7 +16,6 @@ from ..records.evidence import Evidence
 from ..records.launch import CapturedSection, WorkerOutcome
 from ..records.run import RunRecord
 from ..records.verdict import Outcome, Verdict
-from ..records.workload import Workload
 from .budgets import marker_keywords, resolve
 from .failures import SessionFailed, run_of
 from .identity import workload_of_item
@@ -40,14 +38,13 @@ APPENDED = (Outcome.PASS, Outcome.IMPROVED, Outcome.INCONCLUSIVE)
 class Reached:
     """One item as far as it got: its runs, captured output and last verdict.
 
-    Only the first ``judged`` runs count; one after them was measured to explain the verdict.
+    A run after those that ``verdict`` rests on was measured to explain it, and counts for nothing.
     ``reference`` is the evidence of what they were held against, where that is no baseline.
     """
 
     runs: list[RunRecord] = field(default_factory=list)
     sections: list[CapturedSection] = field(default_factory=list)
     verdict: Verdict | None = None
-    judged: int = 0
     reference: Evidence | None = None
 
 
@@ -70,13 +67,12 @@ class Gate:
 
         ``siblings`` are all measured items here: a refresh interleaves their sessions.
         """
-        demand = resolve(self._settings, marker_keywords(item), item.nodeid)
-        budget = demand.budget
+        budget = resolve(self._settings, marker_keywords(item), item.nodeid).budget
         if self._against is not None and budget.tolerance is not None:
             return self._against.run(item, into)
         refresh, measure = self._settings.refresh, self._settings.measure
         if refresh is not None:
-            self._check_refresh(workload_of_item(item, demand, self._settings.rootdir))
+            self._check_refresh(item)
         if (refresh is not None or measure is not None) and not self._measured_ahead:
             self._measure_ahead(siblings)
         if measure is not None:
@@ -108,9 +104,8 @@ class Gate:
                 for one in result.sections
             ]
             if result.run is not None:
-                run = msgspec.structs.replace(result.run, job=self._settings.job)
-                into.runs.append(run)
-                self._services.report.write_run_record(run)
+                into.runs.append(result.run)
+                self._services.report.write_run_record(result.run)
 
     def _judge(self, item: pytest.Item, budget: Budget, into: Reached) -> Verdict:
         least, most = budget.sessions
@@ -125,8 +120,9 @@ class Gate:
             settled = into.verdict.outcome in (Outcome.NO_BASELINE, Outcome.WORKLOAD_CHANGED)
             decided = len(into.runs) >= least and not into.verdict.wants_more
             if settled or decided or len(into.runs) >= most:
+                judged = tuple(into.runs)
                 self._explain(item, into, into.verdict)
-                return self._concluded(into.verdict, into.runs[: into.judged])
+                return self._concluded(into.verdict, judged)
 
     @property
     def _first_has_evidence(self) -> bool:
@@ -136,11 +132,9 @@ class Gate:
 
     def _explain(self, item: pytest.Item, into: Reached, verdict: Verdict) -> None:
         """With ``on-fail``, one more session after a failing verdict, which counts for nothing."""
-        into.judged = len(into.runs)
         if self._settings.evidence == "on-fail" and not verdict.outcome.passes:
-            outcome = self._services.session(
-                item.nodeid, into.judged, into.judged + 1, evidence=True
-            )
+            index = len(into.runs)
+            outcome = self._services.session(item.nodeid, index, index + 1, evidence=True)
             self._keep(into, outcome)
 
     def _concluded(self, verdict: Verdict, runs: Sequence[RunRecord]) -> Verdict:
@@ -183,9 +177,10 @@ class Gate:
             return self._settings.sessions[0]
         return REFRESH_SESSIONS
 
-    def _check_refresh(self, workload: Workload) -> None:
+    def _check_refresh(self, item: pytest.Item) -> None:
+        demand = resolve(self._settings, marker_keywords(item), item.nodeid)
         try:
-            self._services.check_refresh(workload)
+            self._services.check_refresh(workload_of_item(item, demand, self._settings.rootdir))
         except RefreshRefusedError as error:
             raise SessionFailed(f"the baseline was not stored: {error}") from None
 

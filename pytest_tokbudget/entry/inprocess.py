@@ -8,6 +8,7 @@ import pytest
 
 from ..records.result import TestResult
 from ..records.run import RunRecord
+from ..records.verdict import Outcome
 from .fixture import AddEvidence, Deliver, fail_if_refused
 from .proxy import is_measured
 from .settings import Settings
@@ -28,7 +29,7 @@ class InProcess:
 
         def deliver(run: RunRecord, _with_evidence: AddEvidence | None = None) -> None:
             self._results[item.nodeid] = self._services.failed_result(
-                item.nodeid, "NOT_JUDGED", REASON, [run]
+                item.nodeid, Outcome.NOT_JUDGED.value, REASON, [run]
             )
 
         return deliver

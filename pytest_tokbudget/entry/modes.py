@@ -62,6 +62,7 @@ def fixture(request: pytest.FixtureRequest) -> Tokbudget:
             worker.spec.blocks,
             worker.spec.evidence,
             worker.spec.trees is None,
+            worker.spec.job,
         )
         return Tokbudget(context)
     inprocess = config.stash.get(INPROCESS_KEY, None)

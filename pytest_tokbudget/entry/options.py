@@ -130,6 +130,7 @@ def _add_actions(group: pytest.OptionGroup) -> None:
     group.addoption(
         "--tokbudget-append",
         action="store_true",
+        default=None,
         help="for an accepted commit: add its sessions to the baseline's spread",
     )
     group.addoption(
@@ -167,9 +168,7 @@ def is_enabled(config: pytest.Config) -> bool:
     flag = config.getoption("tokbudget")
     if flag is not None:
         return bool(flag)
-    implied_by = ("tokbudget_refresh", "tokbudget_against", "tokbudget_measure")
-    if any(config.getoption(name) is not None for name in implied_by):
-        return True
-    if config.getoption("tokbudget_append"):
+    implied_by = ("refresh", "append", "against", "measure")
+    if any(config.getoption(f"tokbudget_{name}") is not None for name in implied_by):
         return True
     return bool(config.getini("tokbudget"))

@@ -137,7 +137,7 @@ def _tolerances(found: Calibration) -> Table:
     table.add_column(overflow="fold")
     for _ in range(MOST_SESSIONS):
         table.add_column(justify="right", no_wrap=True)
-    heads = [f"{number} session{'s' if number > 1 else ''}" for number in (1, 2, 3)]
+    heads = [count(number, "session") for number in range(1, MOST_SESSIONS + 1)]
     table.add_row("  baseline", *heads, style="dim")
     for label, held in (
         (f"of {ANCHOR_SESSIONS} sessions, one job", found.first),

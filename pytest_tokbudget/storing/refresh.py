@@ -135,10 +135,8 @@ def flaw_of(run: RunRecord) -> str:
         return f"no tokens of kind {kind!r} were counted in the timing pass ({rate} tok/s)"
     if not run.warmup.steady:
         return f"no steady state in {run.warmup.steps} steps: {run.warmup.reason}"
-    untraced = exact_counters(run).untraced
-    if run.budget.counters == "fail" and untraced:
-        return f"its counters are to gate, and its devices were not traced: {untraced}"
-    return ""
+    untraced = exact_counters(run).untraced if run.budget.counters == "fail" else ""
+    return untraced and f"its counters are to gate, and its devices were not traced: {untraced}"
 
 
 def _with_zeros(sessions: list[StoredSession]) -> list[StoredSession]:

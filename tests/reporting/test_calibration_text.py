@@ -15,7 +15,6 @@ FOUND = Calibration(
     unsteady=1,
     spread=0.01,
     spread_ci=(0.006, 0.025),
-    believed=0.01,
     between=2.5,
     assumed_between=1.0,
     canary="interleaved/tiny_step",
