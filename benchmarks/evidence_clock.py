@@ -39,7 +39,9 @@ class StepClock:
 
 
 class Canary:
-    """A tiny forward and backward pass, launch-bound: how fast this host is right now."""
+    """A tiny forward and backward pass, launch-bound: how fast this host is right now.
+
+    Only the host: nobody else may run or use the device meanwhile."""
 
     def __init__(self, device: torch.device) -> None:
         self._model = torch.nn.Sequential(
@@ -59,4 +61,4 @@ class Canary:
 
     def _settle(self) -> None:
         if self._cuda:
-            torch.cuda.current_stream().synchronize()
+            torch.cuda.synchronize()

@@ -27,6 +27,9 @@ CAPACITY = 4
 class Loop:
     """One optimizer step after the other, in the thread that calls ``run``."""
 
+    cut_at_marks = False
+    """Whether a window ends at marks, the devices running on, or with them synchronized."""
+
     def __init__(self, shape: Shape, injector: Injector) -> None:
         self.recorder = Recorder(SystemClock())
         self.injector = injector

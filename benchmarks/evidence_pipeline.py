@@ -49,6 +49,8 @@ class Drafter(nn.Module):
 class Pipeline:
     """Two threads and a queue between them; ``run`` only waits until steps were made."""
 
+    cut_at_marks = True
+
     def __init__(self, shape: Shape, injector: Injector) -> None:
         self.recorder = Recorder(SystemClock())
         self.injector = injector

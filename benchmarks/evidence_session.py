@@ -15,6 +15,7 @@ from torch._C._autograd import _KinetoEvent
 
 from benchmarks import evidence_files
 from benchmarks.evidence_clock import Canary
+from benchmarks.evidence_dflash import DFlash
 from benchmarks.evidence_faults import FAULTS, MILLISECONDS, Injector, iterations_for
 from benchmarks.evidence_loops import SHAPES, TINY, Loop
 from benchmarks.evidence_pipeline import TARGET, Pipeline
@@ -28,6 +29,9 @@ from pytest_tokbudget.records.base import Unavailable
 WARMUP_STEPS = 40
 STACK_SECONDS = 0.8
 TRUTH_SHARE = 0.45
+SLOWER = {"gpu_bound": 1.3, "launch_bound": 1.3, "pipeline": 0.6, "dflash": 1.9}
+"""Sleep of whoever fills the queue, of a step: the loops' loader has nothing else to do in one, the
+pipeline's producer has, and the example has two targets."""
 DENSITIES = {"cuda": (("cuda",), 100), "cpu_cuda": (("cpu", "cuda"), 30)}
 
 
@@ -41,8 +45,10 @@ class Session:
         if dry_run:
             torch.set_num_threads(1)
         self._injector = Injector(device, iterations_for(MILLISECONDS))
-        self._workload: Loop | Pipeline
-        if name == "pipeline":
+        self._workload: Loop | Pipeline | DFlash
+        if name == "dflash":
+            self._workload = DFlash(self._injector)
+        elif name == "pipeline":
             self._workload = Pipeline(TINY if dry_run else TARGET, self._injector)
         else:
             self._workload = Loop(TINY if dry_run else SHAPES[name], self._injector)
@@ -61,9 +67,7 @@ class Session:
         begin = len(self._workload.clock)
         self._workload.run(warmup)
         step_ms = float(np.mean(self._workload.clock.take(begin, begin + warmup)))
-        # The loop's loader has nothing else to do in a step; the pipeline's producer has.
-        slower = 0.6 if self._name == "pipeline" else 1.3
-        self._injector.loader_seconds = slower * step_ms / 1e3
+        self._injector.loader_seconds = SLOWER[self._name] * step_ms / 1e3
         self._say(f"step {step_ms:.2f} ms, {self._injector.iterations} iterations of Python")
         self._describe(step_ms)
         self._meta["truth"] = {one: self._truth(one).plain() for one in self._faults[1:]}
@@ -131,7 +135,7 @@ class Session:
     def _window(self, steps: int) -> dict[str, Any]:
         """Run a window: between two synchronizations, or for the pipeline between two marks."""
         offset = time.time_ns() - time.monotonic_ns()
-        cut_at_marks = isinstance(self._workload, Pipeline)
+        cut_at_marks = self._workload.cut_at_marks
         if not cut_at_marks:
             self._synchronize()
         begun, first = time.time_ns(), len(self._marks())
@@ -197,8 +201,9 @@ class Session:
         if refusal is not None:
             return refusal
         self._workload.run(LEAD_IN_STEPS)
-        canary = self._canary.run()
-        self._workload.run(1)
+        with self._workload.held():
+            canary = self._canary.run()
+        self._workload.run(self._workload.settle_steps)
         window = self._window(steps)
         trace = probe.stop(self._workload.held, self._roles())
         if isinstance(trace, RawTrace):

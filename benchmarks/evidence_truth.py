@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
@@ -25,6 +27,10 @@ class Runnable(Protocol):
 
     def run(self, steps: int) -> None:
         """Make ``steps`` steps."""
+        ...
+
+    def held(self) -> AbstractContextManager[Sequence[str]]:
+        """Nobody touches the device inside."""
         ...
 
 
@@ -53,7 +59,8 @@ def measure_truth(
     costs: list[float] = []
     until = time.monotonic() + seconds
     while True:
-        begin, end = canary.run()
+        with workload.held():
+            begin, end = canary.run()
         truth.canary_ms.append((end - begin) / 1e6)
         means = [_block(workload, fault if on else "none", block_steps) for on in (0, 1, 1, 0)]
         truth.blocks += list(zip((0, 1, 1, 0), means))

@@ -3,11 +3,11 @@
     python benchmarks/record_evidence.py --out DIR [--seconds 400] [--dry-run-cpu]
     python benchmarks/record_evidence.py --compact FROM TO
 
-Three workloads (a GPU-bound loop, a launch-bound loop, a threaded two-stage pipeline), each in a
-process of its own; each with the faults of ``evidence_faults``, one at a time. First the truth
-(ABBA, nothing attached), then a timing pass of each fault, then its CUDA-only trace (100 steps,
-with stacks by py-spy where it is installed), then one with CPU operators (30 steps). Files are
-written after each of the two. ``--seconds`` bounds the whole; what no longer fits is
+Four workloads (a GPU-bound loop, a launch-bound loop, a threaded two-stage pipeline, the example
+pipeline), each in a process of its own; each with the faults of ``evidence_faults``, one at a time.
+First the truth (ABBA, nothing attached), then a timing pass of each fault, then its CUDA-only trace
+(100 steps, with stacks by py-spy where it is installed), then one with CPU operators (30 steps).
+Files are written after each of the two. ``--seconds`` bounds the whole; what no longer fits is
 left out and named.
 """
 
@@ -19,9 +19,10 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "examples")]
 
-WORKLOADS = ("gpu_bound", "launch_bound", "pipeline")
+WORKLOADS = ("gpu_bound", "launch_bound", "pipeline", "dflash")
 COMPACT_FAULTS = ("none", "item", "cache")
 COMPACT_STEPS = 12
 

@@ -18,7 +18,7 @@ from pytest_tokbudget.analysis.replay_decode import decode
 from pytest_tokbudget.analysis.timeline import Timeline, Window
 from pytest_tokbudget.records.marks import MarkSeries, QueueSeries
 
-CAPACITY = {"hidden": 4, "batches": 4}
+CAPACITY = {"hidden": 4, "batches": 4, "hidden-states": 4, "computed-0": 2, "computed-1": 2}
 """Capacities of the recorded programs' queues; others are taken as unbounded."""
 
 
