@@ -30,6 +30,7 @@ DEFAULT_TOLERANCE = 0.05
 _CLIP = 3.0
 _SLOW_HEAD = 1.5
 _TINY = 1e-9
+_QUEUE_FULL = 0.8
 
 Floats = npt.NDArray[np.float64]
 
@@ -88,6 +89,28 @@ def change_point(step_ms: Sequence[float] | Floats, tolerance: float | None) -> 
                 int(edges[split]), float(levels[:split].mean()), float(levels[split:].mean())
             )
     return None
+
+
+def queued_ahead(step_ms: Sequence[float] | Floats, drain_ms: float) -> int:
+    """Return how many leading steps of a pass only queued work for a device that fell behind.
+
+    A pass begins with an idle device: until its queue is full the host's step times are those of
+    launching. A device that is always busy takes ``level`` ms a step, the mean of the whole pass
+    with the ``drain_ms`` that it worked on after the last step, and what the first steps were
+    faster than that is what it has left: Σ (level − step) = drain. Without a step's worth of
+    backlog, or where the sum falls below nothing queued at all, steps were not queued ahead: 0.
+    """
+    times = np.asarray(step_ms, dtype=np.float64)
+    level = (float(times.sum()) + drain_ms) / max(times.size, 1)
+    if drain_ms < level:
+        return 0
+    backlog = np.cumsum(level - times)
+    ahead = int(np.argmax(backlog >= _QUEUE_FULL * drain_ms)) + 1
+    if backlog[:ahead].min() < 0:
+        return 0
+    middle = (float(times[:ahead].mean()) + level) / 2
+    full = (times >= middle) | (backlog > drain_ms / _QUEUE_FULL)
+    return ahead + int(np.argmax(np.append(full[ahead:], True)))
 
 
 def material_to_mean(change: ChangePoint, steps: int, tolerance: float | None) -> bool:

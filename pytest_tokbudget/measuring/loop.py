@@ -183,6 +183,7 @@ class StepLoop:
         blocks = self._canaries.blocks(self._budget.steps, step_ns or 0, drain_ns)
         start_ns = self._clock.monotonic_ns()
         self._run_blocks(blocks)
+        stepped_ns = self._clock.monotonic_ns()
         self._devices.synchronize()
         end_ns = self._clock.monotonic_ns()
         self._canaries.end_pass()
@@ -191,7 +192,8 @@ class StepLoop:
         self._stream.window_ns = (start_ns, end_ns)
         self._judge.readings.take(self._done)
         series = self._stream.mark_series(self._budget.token_kind, self._budget.constant_tokens)
-        reason = unsteady or self._judge.unsteady_pass(step_times_ms(series), readings)
+        drain_ms = (end_ns - stepped_ns) / 1e6
+        reason = unsteady or self._judge.unsteady_pass(step_times_ms(series), readings, drain_ms)
         compiled = self._judge.readings.compiled_since(readings)
         return PassEnd(warmup_steps, (start_ns - self._began_ns) / 1e9, reason, compiled)
 

@@ -8,7 +8,14 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ..analysis.steady import MIN_TAIL_STEPS, Steady, change_point, find_steady, material_to_mean
+from ..analysis.steady import (
+    MIN_TAIL_STEPS,
+    Steady,
+    change_point,
+    find_steady,
+    material_to_mean,
+    queued_ahead,
+)
 from ..ports import Clock, Devices
 from ..records.budget import Budget
 from .beat import SECOND_NS
@@ -105,17 +112,26 @@ class WarmUpJudge:
         return steps >= _BOUND_PASSES * self._budget.steps and elapsed >= _BOUND_NS
 
     def unsteady_pass(
-        self, step_ms: Sequence[float] | npt.NDArray[np.float64], before: tuple[int, int]
+        self,
+        step_ms: Sequence[float] | npt.NDArray[np.float64],
+        before: tuple[int, int],
+        drain_ms: float,
     ) -> str:
-        """Say why a timing pass was not steady; ``""`` when it was. ``before``: ``readings.now()``
-        at its start."""
+        """Say why a timing pass was not steady; ``""`` when it was.
+
+        ``before``: ``readings.now()`` at its start. ``drain_ms``: how long the devices still worked
+        after the last step.
+        """
         disturbed = self.readings.disturbed_since(before)
         if disturbed:
             return disturbed
-        change = change_point(step_ms, self._budget.tolerance)
-        if change is None or not material_to_mean(change, len(step_ms), self._budget.tolerance):
+        ahead = queued_ahead(step_ms, drain_ms)
+        change = change_point(step_ms[ahead:], self._budget.tolerance)
+        if change is None:
             return ""
-        return f"in the timing pass {change}"
+        if not material_to_mean(change, len(step_ms) - ahead, self._budget.tolerance):
+            return ""
+        return f"in the timing pass {change._replace(at=change.at + ahead)}"
 
     def elapsed_s(self) -> float:
         """Return the seconds since the warm-up began."""

@@ -165,7 +165,9 @@ class Watcher:
         self._recompilations = self._judge.readings.compiled_since(before)
         start = min(each.window_ns[0] for each in self._counting() if each.window_ns)
         end = max(each.window_ns[1] for each in self._counting() if each.window_ns)
-        return self._judge.unsteady_pass(self._round_times_ms(start, end), before)
+        last = max(each.times_ns()[each.window[1]] for each in self._counting() if each.window)
+        rounds = self._round_times_ms(start, end)
+        return self._judge.unsteady_pass(rounds, before, (end - last) / 1e6)
 
     def _collected(self, warmup: WarmUp) -> Measurement:
         budget = self._budget

@@ -18,6 +18,7 @@ from pytest_tokbudget.analysis.steady import (
     find_steady,
     material_change,
     material_to_mean,
+    queued_ahead,
 )
 
 DATA = Path(__file__).parents[1] / "data" / "h200_steps" / "step_ms.json"
@@ -33,6 +34,32 @@ def restless(steps: int, seed: int, noise: float = 0.02, lag: float = 0.6) -> Fl
     for i in range(1, steps):
         wander[i] += lag * wander[i - 1]
     return np.asarray(10.0 * (1.0 + wander))
+
+
+@given(
+    filling=st.integers(0, 30),
+    host_ms=st.floats(1.0, 15.0),
+    seed=st.integers(0, 1000),
+)
+def test_steps_queued_ahead_are_those_before_the_queue_is_full(
+    filling: int, host_ms: float, seed: int
+) -> None:
+    # The device takes 18 ms; the host's first steps take less, what it gained is left at the end.
+    times = 18.0 * (1 + np.random.default_rng(seed).normal(scale=0.002, size=60))
+    times[:filling] = host_ms
+    found = queued_ahead(times, float(np.sum(18.0 - times)))
+    assert found == filling or filling * (18.0 - host_ms) <= 19.0
+
+
+def test_a_change_of_speed_is_not_taken_for_queueing() -> None:
+    slower = np.array([10.0] * 30 + [12.0] * 30)
+    assert queued_ahead(slower, 0.0) == 0
+    # A host that is one step ahead all the time.
+    assert queued_ahead(slower, 11.9) < 15
+    # The queue fills in 9 steps; then the device itself becomes slower.
+    both = np.array([2.0] * 9 + [18.0] * 21 + [25.0] * 30)
+    assert queued_ahead(both, 9 * 18.0) < 20
+    assert queued_ahead(both[::-1], 9 * 18.0) == 0, "slow steps first queue nothing"
 
 
 @pytest.mark.parametrize("name", sorted(RECORDED))

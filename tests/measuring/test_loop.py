@@ -83,11 +83,45 @@ def test_steady_state_is_found() -> None:
 
 def test_a_pass_that_was_not_steady_is_followed_by_another() -> None:
     bench = Bench(lambda i: 10.0 if i < 90 else 12.0)
+    bench.devices = FakeDevices(("cuda:0",))
     found = bench.measure()
     assert found.warmup.steady
     assert found.warmup.steps > 90
     assert Measured(found).step_ms.p50 == pytest.approx(12.0)
     assert len(found.passes) == 1
+
+
+class QueueingDevice(FakeDevices):
+    """A device that takes 18 ms a step, in which the host waits for room once 9 are queued."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        super().__init__(("cuda:0",))
+        self.clock = clock
+        self.free_ns = 0
+
+    def queue_step(self) -> None:
+        now_ns = self.clock.monotonic_ns()
+        self.free_ns = max(now_ns, self.free_ns) + 18_000_000
+        self.clock.advance(max(2_000_000, self.free_ns - 9 * 18_000_000 - now_ns) / 1e9)
+
+    def synchronize(self, device: str | None = None) -> None:
+        super().synchronize(device)
+        self.clock.advance(max(0, self.free_ns - self.clock.monotonic_ns()) / 1e9)
+
+
+def test_steps_that_are_only_queued_while_the_devices_queue_fills_are_no_change_of_speed() -> None:
+    bench = Bench()
+    bench.devices = device = QueueingDevice(bench.clock)
+
+    def step() -> object:
+        device.queue_step()
+        bench.count += 1
+        return 100
+
+    found = bench.measure(step)
+    assert found.warmup.steady, found.warmup.reason
+    assert bench.count == found.warmup.steps + 50, "one pass was enough"
+    assert found.timing.tok_s == pytest.approx(100 / 0.018, rel=1e-6)
 
 
 def test_what_never_becomes_steady_is_said_and_still_measured() -> None:
@@ -102,6 +136,7 @@ def test_what_never_becomes_steady_is_said_and_still_measured() -> None:
 
 def test_a_fixed_warm_up_is_not_extended_though_the_pass_is_judged() -> None:
     bench = Bench(lambda i: 10.0 if i < 30 else 12.0)
+    bench.devices = FakeDevices(("cuda:0",))
     found = bench.measure(warmup_steps=5)
     assert bench.count == 55
     assert not found.warmup.steady
