@@ -43,6 +43,7 @@ def cause_table(
         devices=device_times(timeline, program),
         causes=_causes(timeline, program, what, queue_waits_ms or {}),
         counting_thread=timeline.threads[program.lane_threads[program.main]].name,
+        launch_call_us=program.launch_call_ns / 1e3 or None,
         replayed_step_ms=replayed,
         unexplained_ms=None if replayed is None or solved else timing_step_ms - replayed,
         approximate="" if what is None else _approximate(what, timing_step_ms),

@@ -40,26 +40,39 @@ class StackSamples:
 def step_positions(start_ns: IntArray, kind: CodeArray, window: Window) -> IntArray | None:
     """Position within its step of each of a lane's events, sorted by time; −1 for those outside.
 
-    Steps are told by ``window.step_ends_ns``, else by number alone. ``None`` where the steps do not
-    repeat: fewer than nine in ten have the usual number of events, or events at the same position
-    are of different ``kind``.
+    Steps are told by ``window.step_ends_ns``: a position is then that among the events of the same
+    ``kind`` (an allocator that asks for more events in one step than in another must not shift the
+    launches), positions of different kinds differ, and events of a kind whose number is unusual in
+    more than one step in ten have none. Without them steps are told by number alone. ``None`` where
+    nothing repeats.
     """
+    if window.step_ends_ns:
+        return _positions_by_marks(start_ns, kind, np.array(window.step_ends_ns))
     count, steps = len(start_ns), window.steps
-    if not window.step_ends_ns:
-        usual = count // max(steps, 1)
-        position = np.where(np.arange(count) < usual * steps, np.arange(count) % max(usual, 1), -1)
-        # Told by number only, the steps must prove that they repeat.
-        first = kind[:usual]
-        same = np.mean(kind[: usual * steps] == np.tile(first, steps)) if usual else 0.0
-        return position if same >= LEAST_REPEATING else None
-    step = np.searchsorted(np.array(window.step_ends_ns), start_ns, side="right")
-    firsts = np.searchsorted(step, np.arange(int(step.max(initial=0)) + 2))
-    lengths = np.diff(firsts)[: len(window.step_ends_ns)]
-    usual = int(np.bincount(lengths).argmax()) if len(lengths) else 0
-    if not usual or np.mean(lengths == usual) < LEAST_REPEATING:
-        return None
-    within = np.arange(count) - firsts[step]
-    return np.where((within < usual) & (step < len(lengths)), within, -1)
+    usual = count // max(steps, 1)
+    position = np.where(np.arange(count) < usual * steps, np.arange(count) % max(usual, 1), -1)
+    # Told by number only, the steps must prove that they repeat.
+    first = kind[:usual]
+    same = np.mean(kind[: usual * steps] == np.tile(first, steps)) if usual else 0.0
+    return position if same >= LEAST_REPEATING else None
+
+
+def _positions_by_marks(start_ns: IntArray, kind: CodeArray, ends_ns: IntArray) -> IntArray | None:
+    result: IntArray = np.full(len(start_ns), -1, np.int64)
+    step = np.searchsorted(ends_ns, start_ns, side="right")
+    used = 0
+    for one in np.unique(kind):
+        mine = np.flatnonzero(kind == one)
+        firsts = np.searchsorted(step[mine], np.arange(len(ends_ns) + 1))
+        lengths = np.diff(firsts)
+        usual = int(np.bincount(lengths).argmax())
+        if not usual or np.mean(lengths == usual) < LEAST_REPEATING:
+            continue
+        within = np.arange(len(mine)) - firsts[step[mine]]
+        known = (within < usual) & (step[mine] < len(ends_ns))
+        result[mine[known]] = used + within[known]
+        used += usual
+    return result if used else None
 
 
 def name_gaps(decoded: Decoded, samples: StackSamples, window: Window) -> Labels:

@@ -3,6 +3,9 @@
 A cause cannot cost more than its own host time grew, nor more than the idle time of the device
 grew. The idle time is measured, not read off the trace (whose gaps are the profiler's): it is the
 step of the timing pass less the device's kernel time, which a trace changes by less than 1 %.
+
+Host time is the trace's, and traced hosts differ by 10 to 40 % from one session to the next: what a
+thread did between and in launches is compared at one speed, that of the median launch call.
 """
 
 from __future__ import annotations
@@ -19,11 +22,18 @@ DISAGREEMENT = 0.2
 LEAST_DISAGREEMENT_MS = 0.15
 """Differences below this are within what a trace can tell at all."""
 
+LEAST_SLACK = 0.05
+"""A thread that waits for others for this share of a step could be slower at no cost."""
+
 WAITING = "waiting for others"
 SPACING = "kernel spacing"
 BUSY = "kernels"
 COMMUNICATION = "exposed communication"
 STREAM_WAIT = "stream dependency"
+UNNAMED = frozenset({"dispatch", "launch calls"})
+"""What is left of a thread's time once everything with a name of its own is told apart."""
+ALLOCATOR = "allocator"
+"""Frees stop the whole device, whoever makes them."""
 
 
 def idle_ms(table: CauseTable, device: DeviceMs) -> float:
@@ -39,29 +49,52 @@ def growth_findings(now: CauseTable, then: CauseTable) -> list[Finding]:
     communication, spacing) stand beside them. Kernel time that grew while a stream waited for it,
     and nothing else ran, is the dependency's and not the kernels'. What the timing pass itself
     recorded (waiting in queues) is believed first: the others share what it leaves of the idle
-    time. Other threads' waits are no causes: whoever feeds or reads a slower step waits longer.
+    time; dispatch and launch calls, which have no name but their thread's, get what all others
+    leave. Other threads' waits are no causes (whoever feeds or reads a slower step waits longer),
+    nor is anything but the allocator in a thread that waits for others: it had time to spare.
     """
     idle_growth = _idle_growth(now, then)
     findings = _device_findings(now, then, idle_growth)
     before = {_key(one): one for one in then.causes}
-    for cause in sorted(now.causes, key=lambda one: not one.from_timing):
-        if cause.cause == WAITING and cause.thread != now.counting_thread:
+    at_ease = _at_ease(now)
+    left = dict(idle_growth)
+    for cause in sorted(now.causes, key=lambda one: (not one.from_timing, one.cause in UNNAMED)):
+        if cause.cause != ALLOCATOR and cause.thread in at_ease:
             continue
-        reachable = {one: idle_growth[one] for one in cause.devices if one in idle_growth}
-        if not reachable:
-            reachable = idle_growth
+        growth = left if cause.cause in UNNAMED else idle_growth
+        reachable = {one: growth[one] for one in cause.devices if one in growth} or growth
         device = max(reachable, key=lambda one: reachable[one], default=None)
         old = before.get(_key(cause))
-        grown = cause.direct_ms - (old.direct_ms if old else 0.0)
+        grown = _grown_ms(cause, old, now, then)
         cap = reachable[device] if device else now.step_ms - then.step_ms
         ms = min(grown, max(cap, 0.0))
         if ms >= LEAST_MS:
             findings.append(_finding(cause, old, ms, device))
-            if cause.from_timing:
-                idle_growth = {
-                    one: growth - ms * (one in reachable) for one, growth in idle_growth.items()
-                }
+            for one in reachable:
+                left[one] -= ms
+                if cause.from_timing:
+                    idle_growth[one] -= ms
     return sorted(findings, key=lambda one: -(one.delta_ms_per_step or 0.0))
+
+
+def _at_ease(table: CauseTable) -> set[str | None]:
+    """Threads other than the counting one that wait for others for a while in every step."""
+    return {
+        one.thread
+        for one in table.causes
+        if one.cause == WAITING
+        and one.thread != table.counting_thread
+        and one.direct_ms >= LEAST_SLACK * table.step_ms
+    }
+
+
+def _grown_ms(cause: CauseMs, old: CauseMs | None, now: CauseTable, then: CauseTable) -> float:
+    """By how much the host time of a cause grew, ms a step, at the speed of the baseline's trace
+    where it is the time between calls or in launches."""
+    then_ms = old.direct_ms if old else 0.0
+    if cause.cause in UNNAMED and now.launch_call_us and then.launch_call_us:
+        return cause.direct_ms * then.launch_call_us / now.launch_call_us - then_ms
+    return cause.direct_ms - then_ms
 
 
 def _key(cause: CauseMs) -> tuple[str, str | None, str | None, str | None]:

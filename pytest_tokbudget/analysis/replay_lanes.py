@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .launches import match_launches
 from .replay_program import FloatArray, QueueOps
 from .timeline import BoolArray, CodeArray, IntArray, SmallIntArray, Timeline
 
@@ -63,33 +64,39 @@ def lane_events(timeline: Timeline, queues: QueueOps | None) -> LaneEvents:
 
 def _stand_ins(timeline: Timeline, thread: SmallIntArray, start: IntArray) -> IntArray:
     """Replace each thread without Python frames by the Python thread it works for: one that
-    launches on the same device and made no call meanwhile; of several, the one whose silence is the
-    longest."""
+    launches on the same stream in the window (the backward pass runs on the streams of the forward
+    pass), else on the same device, and made no call meanwhile; of several, the one whose silence
+    is the longest."""
     python = np.array([one.python for one in timeline.threads], np.bool_)
-    launches = _launches_by_device(timeline)
+    by_stream, launches = _launches_by_stream(timeline)
     callers = np.flatnonzero(python & launches.any(axis=1))
     result = thread.astype(np.int64)
     if not len(callers):
         return result
     for native in (int(one) for one in np.unique(thread) if not python[one]):
-        same = [one for one in callers if (launches[one] & launches[native]).any()]
+        same = [one for one in callers if (by_stream[one] & by_stream[native]).any()]
+        same = same or [one for one in callers if (launches[one] & launches[native]).any()]
         mine = np.flatnonzero(thread == native)
         busy = {int(one): np.sort(start[thread == one]) for one in same or callers}
         result[mine] = _most_silent(start[mine], busy)
     return result
 
 
-def _launches_by_device(timeline: Timeline) -> BoolArray:
-    """Whether each thread (row) launched anything on each device (column)."""
-    calls, device = timeline.host_calls, timeline.device_events
-    table = np.zeros((len(timeline.threads), int(device.device.max(initial=-1)) + 1), np.bool_)
+def _launches_by_stream(timeline: Timeline) -> tuple[BoolArray, BoolArray]:
+    """Whether each thread (row) launched anything in the window on each stream, and on each device
+    (column)."""
+    calls, device, window = timeline.host_calls, timeline.device_events, timeline.window
+    streams, of = np.unique(np.stack((device.device, device.stream)), axis=1, return_inverse=True)
+    table = np.zeros((len(timeline.threads), streams.shape[1]), np.bool_)
     if len(calls) and len(device):
-        order = np.argsort(calls.correlation, kind="stable")
-        at = np.searchsorted(calls.correlation[order], device.correlation)
-        call = order[np.minimum(at, len(order) - 1)]
-        known = calls.correlation[call] == device.correlation
-        table[calls.thread[call[known]], device.device[known]] = True
-    return table
+        call = match_launches(timeline)
+        known = call >= 0
+        end = calls.start_ns[call] + calls.dur_ns[call]
+        known &= (calls.start_ns[call] < window.end_ns) & (end > window.start_ns)
+        table[calls.thread[call[known]], of.reshape(-1)[known]] = True
+    devices = np.unique(streams[0])
+    by_device = [table[:, streams[0] == one].any(axis=1) for one in devices]
+    return table, np.stack(by_device, axis=1) if by_device else table
 
 
 def _most_silent(times: IntArray, busy: dict[int, IntArray]) -> IntArray:

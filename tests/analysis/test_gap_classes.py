@@ -82,5 +82,14 @@ def test_positions_by_marks_leave_out_what_is_beyond_the_usual_step() -> None:
     assert positions is not None
     assert list(positions[:6]) == [0, 1, 0, 1, -1, 0]
     assert positions[-1] == -1
+    # Events of a kind that comes as it likes shift nobody else's positions.
+    kinds = np.zeros(len(starts) + 5, np.int8)
+    extra = np.array([1, 2, 23, 33, 34], np.int64)
+    order = np.argsort(np.concatenate((starts, extra)), kind="stable")
+    kinds[len(starts) :] = 4
+    mixed = step_positions(np.concatenate((starts, extra))[order], kinds[order], window)
+    assert mixed is not None
+    assert list(mixed[kinds[order] == 0]) == list(positions)
+    assert set(mixed[kinds[order] == 4]) == {-1}
     irregular = np.array([1, 2, 11, 21, 22, 23, 31], np.int64)
     assert step_positions(irregular, np.zeros(7, np.int8), Window(0, 40, 4, ends[:4])) is None

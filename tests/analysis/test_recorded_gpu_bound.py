@@ -12,6 +12,7 @@ from pytest_tokbudget.analysis.causes import Cause
 from pytest_tokbudget.analysis.growth import STREAM_WAIT, growth_findings
 from pytest_tokbudget.analysis.ledger import DeviceLedger, Ledger, build_ledger
 from pytest_tokbudget.analysis.replay_decode import decode
+from pytest_tokbudget.analysis.replay_lanes import lane_events
 from pytest_tokbudget.analysis.stream_waits import exposed_wait_ns
 from pytest_tokbudget.records.causes import CauseTable
 
@@ -77,3 +78,13 @@ def test_launch_bound_threads_whose_streams_are_never_held_expose_no_waits(fault
     # Its streams wait for events in every step, all of them met before the next launch: here the
     # injected wait costs -0.13 +- 0.20 ms a step.
     assert exposed_wait_ns(read(PIPELINE).timeline(fault), 0) == 0
+
+
+def test_the_backward_pass_belongs_to_the_thread_that_trains_and_not_to_one_that_only_waits() -> (
+    None
+):
+    timeline = read(PIPELINE).timeline("none")
+    events = lane_events(timeline, None)
+
+    # The main thread launched before the window (a canary), and then only slept: the most silent.
+    assert [timeline.threads[one].name for one in events.threads] == ["target-0", "drafter-0"]
