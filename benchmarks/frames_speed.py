@@ -69,6 +69,7 @@ def synthetic_record() -> CpuRecord:
             usable_cores=16,
             seconds=rounds * ROUND_NS / 1e9,
         ),
+        workers=list(range(1, THREADS + 1)),
     )
 
 

@@ -56,11 +56,18 @@ def summarize_cpu(
         costs_s=[cost_s for _, cost_s in ranked],
         threads=thread_results(record),
         role=role,
-        sentences=named + cpu_sentences(record, tables),
+        sentences=named + cpu_sentences(record, tables) + _by_line(tables, role),
         sampling=_sampling(record),
         tables=tables,
         unavailable=dict(record.unavailable),
     )
+
+
+def _by_line(tables: StackTables | None, role: LimitingRole | Unavailable) -> list[str]:
+    """Where the limiting role's time goes; every role's where none limits alone."""
+    limiting = None if isinstance(role, Unavailable) else role.limiting
+    rows = [] if tables is None else tables.by_line
+    return [one.sentence for one in rows if limiting in (None, one.role)]
 
 
 def hot_frames(tables: StackTables) -> list[FrameResult]:

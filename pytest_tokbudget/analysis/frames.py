@@ -15,6 +15,7 @@ import numpy as np
 
 from ..records.cpu import CpuRecord, SampledStacks, ThreadClock
 from .frame_kinds import FrameKind, frame_kind, is_plumbing, root_frame, short_path
+from .role_lines import RoleLines, StackTexts
 from .sample_weights import Floats, Ints, Weights, run_weights
 
 
@@ -56,13 +57,15 @@ class GroupRow:
 
 @dataclass(frozen=True, slots=True)
 class StackTables:
-    """All tables, most seconds first; ``samples`` over ``seconds`` at ``rate_hz``."""
+    """All tables, most seconds first; ``samples`` over ``seconds`` at ``rate_hz``. ``by_line`` has
+    workers alone, by role, or else by thread name."""
 
     by_frame: list[FrameRow]
     by_file: list[GroupRow]
     by_thread: list[GroupRow]
     by_root: list[GroupRow]
     by_role: list[GroupRow]
+    by_line: list[RoleLines]
     samples: int
     rate_hz: float
     seconds: float
@@ -112,6 +115,7 @@ class _Tables:
             by_thread=self._groups(self._names, thread),
             by_root=self._groups(self._roots, self._pairs[:, 0]),
             by_role=[one for one in self._groups(self._roles, thread) if one.name],
+            by_line=self._by_line(),
             samples=stacks.samples,
             rate_hz=stacks.rate_hz,
             seconds=stacks.seconds,
@@ -176,6 +180,31 @@ class _Tables:
         while leaf > 0 and is_plumbing(self._files[frames[leaf]]):
             leaf -= 1
         return frames[-1], frames[leaf if leaf < len(frames) - 1 else max(leaf - 1, 0)]
+
+    def _by_line(self) -> list[RoleLines]:
+        names = [
+            (role or name) if works else ""
+            for role, name, works in zip(self._roles, self._names, self._works)
+        ]
+        of_pair = np.array(names)[self._pairs[:, 1]]
+        spent = {}
+        for name in sorted({*names} - {""}):
+            mine = of_pair == name
+            sums = np.bincount(self._pairs[mine, 0], self._sums.wall_s[mine])
+            spent[name] = [(int(stack), float(sums[stack])) for stack in sums.nonzero()[0]]
+        stacks, frames = self._stacks.stacks, self._stacks.frames
+        places = [self._key(stack) for stack in range(len(stacks))]
+        texts = StackTexts(
+            stacks=stacks,
+            frames=[(one[0], file, one[2]) for one, file in zip(frames, self._files)],
+            waits=[self._kinds[one[-1]] == FrameKind.WAIT for one in stacks],
+            innermost=[
+                self._place(leaf) + (f" from {self._place(caller)}" if caller >= 0 else "")
+                for leaf, caller in places
+            ],
+            rate_hz=self._stacks.rate_hz,
+        )
+        return texts.by_role(spent)
 
     def _inclusive(self) -> Floats:
         stacks = self._stacks.stacks
