@@ -47,9 +47,9 @@ class CauseTable(Record, frozen=True, kw_only=True):
 
     ``step_ms`` is the timing pass, ``traced_step_ms`` the evidence pass; ``counting_thread`` makes
     the marks that count; ``launch_call_us`` is the median launch call that did not block, in the
-    trace: how fast its host was. ``unexplained_ms`` is the timing pass less the replay, ``None`` where the
-    host's speed was solved on that very timing pass (a zero then proves nothing); ``approximate``
-    says why the replay is not to be trusted to the per cent, ``""`` if it is.
+    trace: how fast its host was. ``unexplained_ms`` is the timing pass less the replay, ``None``
+    where the host's speed was solved on that very timing pass (a zero then proves nothing);
+    ``approximate`` says why the replay is not to be trusted to the per cent, ``""`` if it is.
     """
 
     step_ms: float
