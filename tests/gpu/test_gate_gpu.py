@@ -18,7 +18,7 @@ import os
 import pytest
 import torch
 
-@pytest.mark.tokbudget(steps=60, tolerance="20%", sessions="2:2")
+@pytest.mark.tokbudget(steps=60, tolerance="5%", sessions="2:2")
 def test_train_step(tokbudget):
     model = torch.nn.Sequential(*(torch.nn.Linear(2048, 2048) for _ in range(16))).cuda()
     optimizer = torch.optim.AdamW(model.parameters())
