@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from pytest_tokbudget.analysis.growth import disagree, growth_findings, what_if_findings
 from pytest_tokbudget.records.causes import CauseMs, CauseTable, DeviceMs
@@ -34,6 +35,33 @@ def test_host_time_behind_a_busy_device_is_blamed_for_no_more_than_the_idle_grew
     assert finding.cause == "python: collate"
     assert (finding.file, finding.line) == ("data.py", 7)
     assert finding.delta_ms_per_step == pytest.approx(0.1)
+
+
+def test_a_thread_with_time_to_spare_is_to_blame_for_its_frees_alone() -> None:
+    ahead = {"thread": "target-0"}
+    then = table(10.0, 6.0, cause("dispatch", 3.0), cause("dispatch", 2.0, **ahead))
+    now = replace(
+        table(
+            13.0,
+            6.0,
+            cause("dispatch", 3.5),
+            cause("dispatch", 5.0, **ahead),
+            cause("allocator", 2.0, **ahead),
+            cause("waiting for others", 4.0, **ahead),
+        ),
+        counting_thread="MainThread",
+    )
+    found = {(one.cause, one.thread): one.delta_ms_per_step for one in growth_findings(now, then)}
+    assert found == pytest.approx({("allocator", "target-0"): 2.0, ("dispatch", "MainThread"): 0.5})
+
+
+def test_a_slower_traced_host_is_not_the_codes_and_what_has_a_name_comes_first() -> None:
+    then = replace(table(10.0, 6.0, cause("dispatch", 20.0)), launch_call_us=4.0)
+    collate = cause("python", 3.0, function="collate")
+    now = replace(table(13.2, 6.0, cause("dispatch", 25.5), collate), launch_call_us=5.0)
+    found = {one.cause: one.delta_ms_per_step for one in growth_findings(now, then)}
+    # 25.5 ms at the baseline's speed are 20.4, of which the growth of 3.2 ms leaves 0.2.
+    assert found == pytest.approx({"python: collate": 3.0, "dispatch": 0.2})
 
 
 def test_a_faster_step_blames_nothing() -> None:
