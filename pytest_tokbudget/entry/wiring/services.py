@@ -267,11 +267,13 @@ class Services:
         return getattr(sys.stdout, "encoding", None) or "utf-8"
 
     def summary(self, results: Sequence[TestResult], failed: set[str]) -> Iterator[str]:
-        """The lines of the terminal summary; a failed test has already shown its section."""
+        """The lines of the terminal summary: a section for each test, or one line for one that has
+        already shown it with its failure, and with ``-q``."""
         writer = self._config.get_terminal_writer()
+        brief = self._config.get_verbosity() < 0
         width = min(writer.fullwidth, 100)
         for result in results:
-            if result.nodeid in failed or result.outcome == "SKIPPED":
+            if brief or result.nodeid in failed or result.outcome == "SKIPPED":
                 yield terminal.summary_line(result, encoding=self._encoding)
             else:
                 yield self.terminal_text(result, color=writer.hasmarkup, width=width)
