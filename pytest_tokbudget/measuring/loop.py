@@ -251,11 +251,8 @@ class StepLoop:
         )
 
     def _times_ms(self) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        return self._times_ns() / 1e6
-
-    def _times_ns(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         times = [self._began_ns, *self._stream.times_ns()]
-        return np.diff(np.asarray(times, dtype=np.int64))
+        return np.diff(np.asarray(times, dtype=np.int64)).astype(np.float64) / 1e6
 
     def _median_ns(self) -> int | None:
-        return int(np.median(self._times_ns())) if self._done else None
+        return int(np.median(self._times_ms()) * 1e6) if self._done else None
