@@ -23,7 +23,7 @@ types: $(STAMP)
 	$(PY) -m mypy
 
 test: lint types
-	$(PY) -m pytest -n 2 -m "not gpu and not alone"
+	$(PY) -m pytest -n 2 --dist worksteal -m "not gpu and not alone"
 	$(PY) -m pytest -m "alone and not gpu"
 
 clean:

@@ -22,8 +22,7 @@ def calibrate(path: Path, *args: str) -> subprocess.CompletedProcess[str]:
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv("PYTEST_PLUGINS", "pytest_tokbudget.plugin")
-    for name in ("PYTEST_ADDOPTS", "PYTHONDONTWRITEBYTECODE"):
-        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
     (tmp_path / "steps.py").write_text(STEP)
     (tmp_path / "pytest.ini").write_text("[pytest]\npythonpath = .\n")
     (tmp_path / "test_it.py").write_text(TEST)

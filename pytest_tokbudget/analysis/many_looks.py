@@ -68,7 +68,7 @@ def slow(x: Floats) -> Flags:
 def _excess(value: Floats, others: Floats, variance: Floats, degrees: Floats) -> Floats:
     deviation = np.maximum(np.sqrt(variance), spread.SMALLEST_SPREAD)
     error = deviation * np.sqrt(1 + 1 / others.shape[1])
-    critical = stdtrit(np.maximum(degrees, 1), 1 - outliers.SET_ASIDE_ALPHA)
+    critical = _student(np.maximum(degrees, 1), 1 - outliers.SET_ASIDE_ALPHA)
     excess = (value - others.mean(axis=1)) / error / critical
     return np.where(degrees >= 1, excess, 0.0)
 
@@ -113,9 +113,9 @@ def _weigh(
     deviation = np.maximum(np.sqrt(variance), spread.SMALLEST_SPREAD)
     d = x.mean(axis=1) - known.mean
     root = np.sqrt(1 / known.sessions + 1 / count + known.between)
-    h = stdtrit(degrees, level) * deviation * root
+    h = _student(degrees, level) * deviation * root
     single = np.sqrt(1 / known.sessions + 1 + known.between)
-    bound = stdtrit(degrees, looks.SESSION_LEVEL) * deviation * single
+    bound = _student(degrees, looks.SESSION_LEVEL) * deviation * single
     passed = (d <= delta) & (d + h < 2 * delta) & (count >= (2 if left_out else 1))
     improved = passed & (d + h < 0) & (d <= -delta)
     regressed = (d > delta) & (d > h) & (x.min(axis=1) - known.mean > bound) & (count >= 2)
@@ -126,18 +126,23 @@ def _weigh(
 
 def _with_new(known: Knowledge, x: Floats) -> tuple[Floats, Floats]:
     """Return variance and degrees, the new sessions' own pooled in, or the larger variance."""
-    degrees = np.full(len(x), x.shape[1] - 1.0)
-    if x.shape[1] < 2:
+    fresh = x.shape[1] - 1
+    if fresh < 1:
         return known.variance, known.degrees
     own = x.var(axis=1, ddof=1)
-    total = known.degrees + degrees
-    whole = (known.variance * known.degrees + own * degrees) / total
+    total = known.degrees + fresh
+    whole = (known.variance * known.degrees + own * fresh) / total
     first = known.variance >= own
     large = np.where(first, known.variance, own)
     small = np.maximum(np.where(first, own, known.variance), spread.SMALLEST_SPREAD**2)
-    limit = fdtri(
-        np.where(first, known.degrees, degrees),
-        np.where(first, degrees, known.degrees),
-        1 - spread.DISAGREEMENT_ALPHA / 2,
-    )
-    return np.where(large > limit * small, large, whole), total
+    level = 1 - spread.DISAGREEMENT_ALPHA / 2
+    # Baselines have few different degrees between them, and each quantile takes microseconds.
+    degrees, which = np.unique(known.degrees, return_inverse=True)
+    over, under = fdtri(degrees, fresh, level)[which], fdtri(fresh, degrees, level)[which]
+    return np.where(large > np.where(first, over, under) * small, large, whole), total
+
+
+def _student(degrees: Floats, level: float) -> Floats:
+    """Return Student's quantile for each of ``degrees``, computed once for equal ones."""
+    different, which = np.unique(degrees, return_inverse=True)
+    return np.asarray(stdtrit(different, level)[which], np.float64)

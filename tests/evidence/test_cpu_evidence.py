@@ -18,8 +18,6 @@ from pytest_tokbudget.records.cpu import CpuRecord
 from pytest_tokbudget.records.marks import MarkSeries
 from tests.evidence.fake_pyspy import fake_pyspy
 
-pytestmark = pytest.mark.alone
-
 ROOT = str(Path(__file__).parents[2])
 
 
@@ -36,6 +34,7 @@ def burn(seconds: float) -> None:
         sum(range(2000))
 
 
+@pytest.mark.alone
 def test_one_record_of_everything_and_nothing_left_attached() -> None:
     before = attached()
     callbacks = list(gc.callbacks)
@@ -75,6 +74,7 @@ def test_an_interrupted_start_leaves_nothing_behind(monkeypatch: pytest.MonkeyPa
     assert attached() == before
 
 
+@pytest.mark.alone
 def test_without_a_sampler_the_clocks_still_come(tmp_path: Path) -> None:
     evidence = CpuEvidence(fake_pyspy(tmp_path, "refused"))
     evidence.start()

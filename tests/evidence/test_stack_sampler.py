@@ -19,8 +19,6 @@ from pytest_tokbudget.records.base import Unavailable
 from pytest_tokbudget.records.cpu import SampledStacks
 from tests.evidence.fake_pyspy import fake_pyspy
 
-pytestmark = pytest.mark.alone
-
 ODD_NAMES = ("two words; semi", "ünïcode 線", "[brackets] (and) {braces}", 'quote " back\\slash')
 
 
@@ -60,6 +58,7 @@ def sample_for(sampler: StackSampler, seconds: float) -> list[int]:
     return entered
 
 
+@pytest.mark.alone
 @pytest.mark.usefixtures("no_children_left")
 def test_stacks_are_aligned_to_this_process_within_a_millisecond(beacon: Beacon) -> None:
     sampler = StackSampler(beacon)
@@ -83,6 +82,7 @@ def test_stacks_are_aligned_to_this_process_within_a_millisecond(beacon: Beacon)
     assert not any(one.name.startswith("tokbudget-") for one in stacks.threads)
 
 
+@pytest.mark.alone
 @pytest.mark.usefixtures("no_children_left")
 def test_odd_names_many_threads_and_ended_ones(beacon: Beacon) -> None:
     over = threading.Event()
@@ -119,7 +119,8 @@ def test_odd_names_many_threads_and_ended_ones(beacon: Beacon) -> None:
 def test_failures_are_told(
     beacon: Beacon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, reason: str
 ) -> None:
-    monkeypatch.setattr(pyspy, "ENDS_WITHIN_S", 0.3)
+    if how == "stubborn":
+        monkeypatch.setattr(pyspy, "ENDS_WITHIN_S", 0.3)
     sampler = StackSampler(beacon, fake_pyspy(tmp_path, how))
     sampler.start()
     sampler.stop()
@@ -130,6 +131,7 @@ def test_failures_are_told(
         assert "SYS_PTRACE" in found.remedy
 
 
+@pytest.mark.alone
 @pytest.mark.usefixtures("no_children_left")
 def test_a_sampler_killed_midway_is_told(beacon: Beacon) -> None:
     sampler = StackSampler(beacon)
@@ -143,6 +145,7 @@ def test_a_sampler_killed_midway_is_told(beacon: Beacon) -> None:
     assert "killed by SIGKILL" in found.reason
 
 
+@pytest.mark.alone
 @pytest.mark.usefixtures("no_children_left")
 def test_a_sampler_that_stood_still_is_noticed_and_that_stretch_left_out(beacon: Beacon) -> None:
     sampler = StackSampler(beacon)

@@ -14,8 +14,6 @@ from pytest_tokbudget.evidence.threads import ThreadClockReader, pool_settings
 from pytest_tokbudget.records.base import Unavailable
 from pytest_tokbudget.records.cpu import ThreadClocks
 
-pytestmark = pytest.mark.alone
-
 
 def spin(over: threading.Event) -> None:
     while not over.is_set():
@@ -30,6 +28,7 @@ def sip(over: threading.Event) -> None:
             pass
 
 
+@pytest.mark.alone
 def test_a_thread_of_a_fifth_of_a_percent_among_twelve_busy_ones() -> None:
     over = threading.Event()
     threads = [threading.Thread(target=spin, args=(over,), name=f"busy {at}") for at in range(12)]
@@ -55,6 +54,7 @@ def test_a_thread_of_a_fifth_of_a_percent_among_twelve_busy_ones() -> None:
     assert not any(one.name.startswith("tokbudget") for one in clocks.threads)
 
 
+@pytest.mark.alone
 def test_child_processes_are_accounted_and_ours_are_not() -> None:
     child = subprocess.Popen(
         [sys.executable, "-c", "print(1, flush=True)\nwhile True: pass"], stdout=subprocess.PIPE

@@ -117,8 +117,7 @@ class Project:
 @pytest.fixture
 def bare_project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Project:
     """A project without tests, outside CI."""
-    # Without bytecode every process of every test would compile the package anew.
-    for name in ("CI", "TOKBUDGET_MACHINE", "PYTEST_ADDOPTS", "PYTHONDONTWRITEBYTECODE"):
+    for name in ("CI", "TOKBUDGET_MACHINE", "PYTEST_ADDOPTS"):
         monkeypatch.delenv(name, raising=False)
     for name in [name for name in os.environ if name.startswith(("COV_", "PYTEST_XDIST"))]:
         monkeypatch.delenv(name)

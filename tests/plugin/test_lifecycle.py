@@ -62,9 +62,9 @@ def test_refresh_then_pass_then_regressed_twice(project: Project) -> None:
 
 
 def test_improved_passes_and_asks_for_a_refresh(project: Project) -> None:
-    project.run("--tokbudget-refresh", "slow at first", "--tokbudget-sessions", "3", slower=4)
+    project.have_baseline()
 
-    result = project.run("--tokbudget")
+    result = project.run("--tokbudget", slower=0.25)
 
     assert result.ret == 0
     assert project.only_test["outcome"] == "IMPROVED"

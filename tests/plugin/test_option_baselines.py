@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -25,11 +26,18 @@ def test_where_baselines_go(
     args: tuple[str, ...],
     directory: str,
 ) -> None:
+    project.have_baseline()
+    root = project.pytester.path
+    (root / directory).parent.mkdir(exist_ok=True)
+    (root / "baselines").rename(root / directory)
+    (path,) = (root / directory).rglob("*.json")
+    assert path.name.startswith("test_it")
+    assert not json.loads(path.read_text()).get("appended")
     ini(lines)
 
-    result = project.run("--tokbudget-refresh", "first", "--tokbudget-sessions=3", *args)
+    result = project.run("--tokbudget", "--tokbudget-append", *args)
 
+    # It is read there, since it passes, and written there.
     assert result.ret == 0, result.stdout.str()
-    (path,) = (project.pytester.path / directory).rglob("*.json")
-    assert path.name.startswith("test_it")
-    assert project.run("--tokbudget", *args).ret == 0
+    assert list(root.rglob(path.name)) == [path]
+    assert len(json.loads(path.read_text())["appended"]) == 1

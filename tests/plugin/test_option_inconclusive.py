@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -17,32 +18,39 @@ NOISY = (
 
 
 @pytest.fixture
-def noisy(bare_project: Project) -> Project:
+def noisy(project: Project) -> Project:
     """A project whose stored sessions differ so much that nothing can be decided."""
-    import json
-
-    bare_project.write("test_it.py", NOISY)
-    stored = bare_project.run("--tokbudget-refresh=x", "--tokbudget-sessions=3")
-    assert stored.ret == 0, stored.stdout.str()
-    (path,) = bare_project.baseline_files
+    project.have_baseline()
+    project.write("test_it.py", NOISY)
+    (path,) = project.baseline_files
     data = json.loads(path.read_text())
     for session, share in zip(data["anchor"], (0.5, 1.0, 1.6)):
         session["tok_s"] *= share
     path.write_text(json.dumps(data))
-    return bare_project
+    return project
 
 
 @pytest.mark.parametrize(
-    ("lines", "args", "status"),
+    ("lines", "args", "status", "sessions"),
     [
-        ("", (), 75),
-        ("", ("--tokbudget-inconclusive=warn",), 0),
-        ("tokbudget_inconclusive = warn", (), 0),
-        ("tokbudget_inconclusive = warn", ("--tokbudget-inconclusive=fail",), 75),
+        ("", (), 75, 3),
+        ("tokbudget_sessions = 1", ("--tokbudget-inconclusive=warn",), 0, 1),
+        ("tokbudget_sessions = 1\ntokbudget_inconclusive = warn", (), 0, 1),
+        (
+            "tokbudget_sessions = 1\ntokbudget_inconclusive = warn",
+            ("--tokbudget-inconclusive=fail",),
+            75,
+            1,
+        ),
     ],
 )
 def test_noise_larger_than_the_tolerance(
-    noisy: Project, ini: Callable[[str], None], lines: str, args: tuple[str, ...], status: int
+    noisy: Project,
+    ini: Callable[[str], None],
+    lines: str,
+    args: tuple[str, ...],
+    status: int,
+    sessions: int,
 ) -> None:
     ini(lines)
 
@@ -50,11 +58,12 @@ def test_noise_larger_than_the_tolerance(
 
     assert result.ret == status, result.stdout.str()
     assert noisy.only_test["outcome"] == "INCONCLUSIVE"
-    assert len(noisy.only_test["sessions"]) == 3
+    assert len(noisy.only_test["sessions"]) == sessions
     result.stdout.fnmatch_lines(["*INCONCLUSIVE*"])
 
 
 def test_another_failure_wins_over_75(noisy: Project) -> None:
     noisy.write("test_other.py", "def test_plain(): assert False\n")
 
-    assert noisy.run("--tokbudget").ret == 1
+    assert noisy.run("--tokbudget", "--tokbudget-sessions=1").ret == 1
+    assert noisy.only_test["outcome"] == "INCONCLUSIVE"

@@ -44,9 +44,14 @@ def test_record_under_ci_needs_a_named_directory(project: Project) -> None:
     assert "--tokbudget-baselines" in refused.stderr.str() + refused.stdout.str()
 
     named = project.run(
-        "--tokbudget", "--tokbudget-missing=record", "--tokbudget-baselines=kept", CI="true"
+        "--tokbudget",
+        "--tokbudget-missing=record",
+        "--tokbudget-baselines=kept",
+        "--tokbudget-sessions=3",
+        CI="true",
     )
     assert named.ret == 0, named.stdout.str()
+    assert len(list((project.pytester.path / "kept").rglob("test_it*.json"))) == 1
 
 
 def test_another_machine_class_is_named(project: Project) -> None:

@@ -64,8 +64,8 @@ def test_a_report_directory_that_cannot_be_written_is_a_usage_error(project: Pro
 
 
 def test_no_earlier_result_survives_a_run_that_measures_nothing(project: Project) -> None:
-    project.have_baseline()
-    assert project.only_test["outcome"] == "RECORDED"
+    assert project.run("--tokbudget").ret == 1
+    assert project.only_test["outcome"] == "NO_BASELINE"
 
     assert project.run("--tokbudget", "-k", "nothing").ret == 5
 

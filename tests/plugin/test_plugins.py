@@ -34,7 +34,7 @@ def test_timeout_does_not_count_all_sessions_together(among_plugins: Project) ->
         "    time.sleep(1)\n",
     )
 
-    result = among_plugins.run("--tokbudget-refresh", "first")
+    result = among_plugins.run("--tokbudget-refresh", "first", "--tokbudget-sessions", "3")
 
     result.assert_outcomes(passed=1)
 

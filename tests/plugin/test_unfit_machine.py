@@ -23,7 +23,9 @@ def test_an_attached_tracer_is_unfit_and_refuses_a_refresh(bare_project: Project
     refused.stdout.fnmatch_lines(["*this machine is unfit: *somebody (sys.settrace)*"])
     assert not bare_project.baseline_files
 
+    bare_project.write("test_it.py", TEST)
     bare_project.have_baseline()
+    bare_project.write("test_it.py", TRACED)
     assert set(bare_project.baseline["anchor"][0]) >= {"usable_cores"}
     unfit = bare_project.run("--tokbudget", TRACED="1", slower=4)
     assert unfit.ret == 75
