@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+from . import __version__
 from .errors import TokbudgetError, UnreadableError
 
 NARROWEST, WIDEST = 40, 100
@@ -20,7 +21,11 @@ Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return 0, or 2 for wrong arguments and files that cannot be shown."""
-    options = _parser().parse_args(argv)
+    parser = _parser()
+    options, others = parser.parse_known_args(argv)
+    if others and not hasattr(options, "pytest_args"):
+        parser.error(f"unrecognized arguments: {' '.join(others)}")
+    options.pytest_args = others
     color = _wants_color(no_color=options.no_color)
     width = options.width or _terminal_width()
     try:
@@ -41,6 +46,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tokbudget", description="Look at what throughput tests measured."
     )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for add in (_add_show, _add_diff, _add_history, _add_calibrate):
         command = add(commands)
@@ -114,10 +120,12 @@ def _add_calibrate(commands: Commands) -> argparse.ArgumentParser:
         help="measure unchanged code: the noise here, and the smallest tolerance it allows",
         description="Measure tests again and again, without judging: how noisy this workload is "
         "here within and between jobs, and the smallest tolerance that a baseline or an A/B can "
-        "hold with it.",
+        "hold with it. Whatever is none of the options below goes to pytest: a test, a file, -k …",
+        usage="tokbudget calibrate [--jobs J] [--sessions N] [--report DIR] [PYTEST_ARGS ...]",
+        allow_abbrev=False,
     )
     add_arguments(command)
-    command.set_defaults(text=_calibrate)
+    command.set_defaults(text=_calibrate, pytest_args=[])
     return command
 
 

@@ -20,7 +20,7 @@ SESSIONS = 5
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
-    """Declare the arguments of ``calibrate``."""
+    """Declare the options of ``calibrate``; what it does not know is pytest's (``pytest_args``)."""
     command.add_argument(
         "--jobs", type=int, default=JOBS, metavar="J", help=f"runs of pytest (default: {JOBS})"
     )
@@ -37,12 +37,6 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         default=Path(".tokbudget"),
         metavar="DIR",
         help="run records go to a new directory below DIR/calibration (default: .tokbudget)",
-    )
-    command.add_argument(
-        "pytest_args",
-        nargs=argparse.REMAINDER,
-        metavar="PYTEST_ARGS",
-        help="what to measure, as pytest would take it: a test, a file, -k …",
     )
 
 

@@ -99,6 +99,16 @@ def test_a_run_json_tells_shares(arguments: list[str], capsys: pytest.CaptureFix
     assert "+3.75" in text
 
 
+def test_a_run_json_whose_frames_have_their_cost_tells_ms(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    frame = msgspec.structs.replace(NOW.hot_frames[0], ms_per_step=NOW.frames_ms[0])
+    Path("run.json").write_bytes(run_json(result(hot_frames=[frame])))
+
+    assert main(["diff", "baseline.json", "run.json"]) == 0
+    assert "collate (a.py) 1.00 ms → 3.50 ms" in " ".join(capsys.readouterr().out.split())
+
+
 def test_nothing_differs(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", "record.json", "record.json", "--width", "40"]) == 0
 

@@ -68,8 +68,12 @@ def evidence_of_result(result: TestResult) -> Evidence | None:
         for one in result.devices or ()
         if one.ledger is not None
     ]
+    frames = result.hot_frames or []
     return Evidence(
-        ledgers=ledgers, counters=result.counters or {}, hot_frames=result.hot_frames or []
+        ledgers=ledgers,
+        counters=result.counters or {},
+        hot_frames=frames,
+        frames_ms=[one.ms_per_step for one in frames if one.ms_per_step is not None],
     )
 
 

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Sequence
 from enum import IntEnum
+from pathlib import Path
 
 
 class FrameKind(IntEnum):
@@ -16,6 +17,9 @@ class FrameKind(IntEnum):
     WAIT = 1
     SLEEP = 2
 
+
+OURS = f"{Path(__file__).parents[1]}{os.sep}"
+"""Where this package's own files lie."""
 
 _WAITING_FILES = {
     "threading.py": {"wait", "wait_for", "acquire", "join", "_wait_for_tstate_lock", "__enter__"},

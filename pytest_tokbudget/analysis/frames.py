@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..records.cpu import CpuRecord, SampledStacks, ThreadClock
-from .frame_kinds import FrameKind, frame_kind, is_plumbing, root_frame, short_path
+from .frame_kinds import OURS, FrameKind, frame_kind, is_plumbing, root_frame, short_path
 from .role_lines import RoleLines, StackTexts
 from .sample_weights import Floats, Ints, Weights, run_weights
 
@@ -179,7 +179,10 @@ class _Tables:
         leaf = len(frames) - 1
         while leaf > 0 and is_plumbing(self._files[frames[leaf]]):
             leaf -= 1
-        return frames[-1], frames[leaf if leaf < len(frames) - 1 else max(leaf - 1, 0)]
+        caller = frames[leaf if leaf < len(frames) - 1 else max(leaf - 1, 0)]
+        # That our own loop called a step says nothing.
+        ours = self._stacks.frames[caller][1].startswith(OURS)
+        return frames[-1], -1 if ours else caller
 
     def _by_line(self) -> list[RoleLines]:
         names = [

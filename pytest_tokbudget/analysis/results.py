@@ -15,7 +15,7 @@ import msgspec
 from ..records.evidence import DeviceLedgerMs, Evidence
 from ..records.machine import Accelerator
 from ..records.marks import MarkSeries
-from ..records.result import DeviceResult, StepMs, TestResult
+from ..records.result import DeviceResult, FrameResult, StepMs, TestResult
 from ..records.run import RunRecord
 from ..records.verdict import Outcome, Verdict
 from ..records.workload import JsonValue
@@ -146,10 +146,19 @@ def _figures(
     }
 
 
+def _frames(evidence: Evidence) -> list[FrameResult]:
+    if len(evidence.frames_ms) != len(evidence.hot_frames):
+        return evidence.hot_frames
+    return [
+        msgspec.structs.replace(frame, ms_per_step=ms)
+        for frame, ms in zip(evidence.hot_frames, evidence.frames_ms)
+    ]
+
+
 def _of_evidence(evidence: Evidence, reference: Evidence | None) -> dict[str, Any]:
     return {
         "threads": evidence.threads or None,
-        "hot_frames": evidence.hot_frames or None,
+        "hot_frames": _frames(evidence) or None,
         "counters": evidence.counters or None,
         "findings": rank_findings(evidence, reference),
         "changed_counters": changed_counters(evidence, reference) or None,

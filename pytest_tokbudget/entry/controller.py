@@ -13,7 +13,7 @@ from ..records.result import TestResult
 from ..records.run import RunRecord
 from ..records.verdict import Outcome, Verdict
 from .budgets import marker_keywords, resolve
-from .failures import SessionFailed, VerdictFailed
+from .failures import TEARDOWN_KEY, SessionFailed, VerdictFailed
 from .gate import Gate, Reached
 from .identity import workload_of_item
 from .proxy import FIXTURE, is_measured, make_proxy
@@ -154,9 +154,19 @@ class Controller:
             error = call.excinfo.value if call.excinfo else None
             if isinstance(error, VerdictFailed | SessionFailed):
                 report.longrepr = error.shown  # type: ignore[assignment]  # meets its duck type
+            if isinstance(error, SessionFailed) and error.when == "setup":
+                report.when = "setup"  # an error, as pytest has it, and no failure
             if item.nodeid not in self._blamed_on_machine:
                 self._services.discard(self._runs.pop(item.nodeid, ()))
         return report
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, object, object]:
+        """After the item's own teardown, raise what one in a worker raised."""
+        result = yield
+        if TEARDOWN_KEY in item.stash:
+            raise item.stash[TEARDOWN_KEY]
+        return result
 
     @pytest.hookimpl(optionalhook=True, tryfirst=True)
     def pytest_timeout_set_timer(self, item: pytest.Item) -> bool | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NoReturn
 
 import pytest
 
@@ -23,8 +22,11 @@ class VerdictFailed(pytest.fail.Exception):  # type: ignore[name-defined,misc]  
 class SessionFailed(pytest.fail.Exception):  # type: ignore[name-defined,misc]  # untyped there
     """A session ended badly: the body raised, or the process died. Carries the worker's text.
 
-    ``reason`` is what run.json says of it, in a sentence where there is one.
+    ``reason`` is what run.json says of it, in a sentence where there is one; ``when`` is the phase
+    of the worker's item that failed.
     """
+
+    when = "call"
 
     def __init__(self, text: str, reason: str = "") -> None:
         super().__init__(text, pytrace=False)
@@ -75,8 +77,11 @@ def run_of(outcome: WorkerOutcome, item: pytest.Item) -> RunRecord:
         raise pytest.skip.Exception(result.reason, _use_item_location=True)
     if result.status == "xfailed":
         pytest.xfail(result.reason)
-    if result.status != "passed":
-        _raise_failure(result, item)
+    if result.status == "failed" and result.when == "teardown" and result.run is not None:
+        # As without workers: the test passed, and its teardown is an error of its own.
+        item.stash.setdefault(TEARDOWN_KEY, _failure(result, item))
+    elif result.status != "passed":
+        raise _failure(result, item)
     if result.run is None:
         raise SessionFailed(
             f"{item.nodeid} requested the tokbudget fixture and measured nothing: call "
@@ -85,14 +90,19 @@ def run_of(outcome: WorkerOutcome, item: pytest.Item) -> RunRecord:
     return result.run
 
 
-def _raise_failure(result: WorkerResult, item: pytest.Item) -> NoReturn:
+TEARDOWN_KEY = pytest.StashKey[SessionFailed]()
+"""What the first failing teardown in a worker ended with; the item's own teardown raises it."""
+
+
+def _failure(result: WorkerResult, item: pytest.Item) -> SessionFailed:
     text = result.longrepr or result.reason
     if result.when != "call":
         text = f"{result.when} failed in the measuring process\n{text}"
     expected = _expected_exception(item, result.exception_mro)
-    if expected is None:
-        raise SessionFailed(text, result.reason)
-    raise type("SessionFailed", (SessionFailed, expected), {})(text, result.reason)
+    bases = (SessionFailed,) if expected is None else (SessionFailed, expected)
+    error: SessionFailed = type("SessionFailed", bases, {})(text, result.reason)
+    error.when = result.when
+    return error
 
 
 def _expected_exception(

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
@@ -17,6 +18,7 @@ from .budgets import KEYWORDS, Demand, resolve
 from .identity import workload_of_item
 from .proxy import FIXTURE
 from .settings import Settings
+from .tracebacks import without_our_frames
 
 if TYPE_CHECKING:
     from ..evidence.conditions import ConditionsReader
@@ -84,25 +86,33 @@ class Tokbudget:
 
     def __call__(self, step: Callable[[], object], **demands: Any) -> Measured:
         """Measure ``step``. Raises MeasureError, UsageError, or what the step raises."""
-        if not callable(step):
-            raise UsageError(
-                f"{self._context.item.nodeid}: tokbudget({step!r}): a step must be callable; "
-                "pass the function, not its result"
-            )
-        demand = self._begin(demands)
-        pacer = wiring.pacer(self._context.blocks)
-        evidence = self._evidence_pass(demand)
-        with wiring.conditions() as conditions:
-            measurement = wiring.measure_steps(step, self.recorder, demand.budget, pacer, evidence)
-            return self._finish(demand, measurement, conditions, evidence)
+        __tracebackhide__ = True
+        try:
+            if not callable(step):
+                raise UsageError(
+                    f"{self._context.item.nodeid}: tokbudget({step!r}): a step must be callable; "
+                    "pass the function, not its result"
+                )
+            return self._measured(partial(wiring.measure_steps, step), demands)
+        except BaseException as error:  # noqa: BLE001 - raised again, whatever it is
+            raise without_our_frames(error)  # noqa: B904 - it is the error itself
 
     def watch(self, pipeline: object = None, **demands: Any) -> Measured:
         """Measure a pipeline that runs itself and marks its steps through ``recorder``."""
+        __tracebackhide__ = True
+        try:
+            return self._measured(partial(wiring.watch, pipeline), demands)
+        except BaseException as error:  # noqa: BLE001 - raised again, whatever it is
+            raise without_our_frames(error)  # noqa: B904 - it is the error itself
+
+    def _measured(
+        self, measure: Callable[..., Measurement], demands: Mapping[str, Any]
+    ) -> Measured:
         demand = self._begin(demands)
         pacer = wiring.pacer(self._context.blocks)
         evidence = self._evidence_pass(demand)
         with wiring.conditions() as conditions:
-            measurement = wiring.watch(pipeline, self.recorder, demand.budget, pacer, evidence)
+            measurement = measure(self.recorder, demand.budget, pacer, evidence)
             return self._finish(demand, measurement, conditions, evidence)
 
     def _evidence_pass(self, demand: Demand) -> EvidencePass | None:

@@ -16,8 +16,9 @@ from ..records.evidence import Evidence
 from ..records.launch import CapturedSection, WorkerOutcome
 from ..records.run import RunRecord
 from ..records.verdict import Outcome, Verdict
+from ..records.workload import Workload
 from .budgets import marker_keywords, resolve
-from .failures import SessionFailed, run_of
+from .failures import TEARDOWN_KEY, SessionFailed, run_of
 from .identity import workload_of_item
 from .settings import REFRESH_SESSIONS, Settings
 from .wiring.services import Services
@@ -109,6 +110,9 @@ class Gate:
 
     def _judge(self, item: pytest.Item, budget: Budget, into: Reached) -> Verdict:
         least, most = budget.sessions
+        if budget.tolerance is not None:
+            # One that cannot be read is told before anything is measured.
+            self._services.stored(self._workload(item))
         baseline: Baseline | Unavailable | None = None
         while True:
             run = self._next_run(item, into, most)
@@ -122,7 +126,7 @@ class Gate:
             if settled or decided or len(into.runs) >= most:
                 judged = tuple(into.runs)
                 self._explain(item, into, into.verdict)
-                return self._concluded(into.verdict, judged)
+                return self._concluded(item, into.verdict, judged)
 
     @property
     def _first_has_evidence(self) -> bool:
@@ -137,13 +141,13 @@ class Gate:
             outcome = self._services.session(item.nodeid, index, index + 1, evidence=True)
             self._keep(into, outcome)
 
-    def _concluded(self, verdict: Verdict, runs: Sequence[RunRecord]) -> Verdict:
+    def _concluded(self, item: pytest.Item, verdict: Verdict, runs: Sequence[RunRecord]) -> Verdict:
         """Skip, leave a candidate, or append, as verdict and options say."""
         if verdict.outcome is Outcome.NO_BASELINE:
             if self._settings.missing == "skip":
                 pytest.skip(verdict.sentences[0])
             self._services.leave_candidate(runs)
-        if self._settings.append and verdict.outcome in APPENDED:
+        if self._settings.append and verdict.outcome in APPENDED and TEARDOWN_KEY not in item.stash:
             try:
                 self._services.append(runs)
             except RefreshRefusedError as error:
@@ -177,10 +181,13 @@ class Gate:
             return self._settings.sessions[0]
         return REFRESH_SESSIONS
 
-    def _check_refresh(self, item: pytest.Item) -> None:
+    def _workload(self, item: pytest.Item) -> Workload:
         demand = resolve(self._settings, marker_keywords(item), item.nodeid)
+        return workload_of_item(item, demand, self._settings.rootdir)
+
+    def _check_refresh(self, item: pytest.Item) -> None:
         try:
-            self._services.check_refresh(workload_of_item(item, demand, self._settings.rootdir))
+            self._services.check_refresh(self._workload(item))
         except RefreshRefusedError as error:
             raise SessionFailed(f"the baseline was not stored: {error}") from None
 
@@ -194,6 +201,8 @@ class Gate:
         """Measure until a clean anchor stands, queue it, and say so."""
         while len(into.runs) < self._wanted:
             self._next_run(item, into, self._wanted)
+        if TEARDOWN_KEY in item.stash:
+            raise SessionFailed("the baseline was not stored: the teardown of a session failed")
         verdict = self._services.judge_floor(into.runs)
         if verdict is not None and not verdict.outcome.passes:
             return verdict

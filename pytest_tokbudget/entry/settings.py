@@ -263,7 +263,8 @@ def _refuse_reason(reason: str, cwd: Path) -> None:
     name = f"--tokbudget-refresh {reason!r}"
     if not reason.strip():
         raise UsageError(f'{name}: say why the baseline moves, like "fused AdamW"')
-    if "::" in reason or (cwd / reason).exists():
+    named = "::" in reason or reason.endswith(("/", ".py"))
+    if named or (cwd / reason).exists():
         raise UsageError(
             f"{name}: this names a test or a path, not a reason; "
             f'write --tokbudget-refresh "why" {reason}'

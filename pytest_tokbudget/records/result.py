@@ -40,7 +40,8 @@ class ThreadResult(Record, frozen=True, kw_only=True):
 class FrameResult(Record, frozen=True, kw_only=True):
     """One hot frame; ``share`` of all samples, 0 … 1; ``cpu_s`` of it on a CPU, over all threads.
 
-    ``caller`` is set where the frame only sleeps: ``"function (file:line)"``.
+    ``caller`` is set where the frame only sleeps: ``"function (file:line)"``. ``ms_per_step`` is
+    what the frame costs its threads; ``None`` where no step ended in the sampled window.
     """
 
     function: str
@@ -51,6 +52,7 @@ class FrameResult(Record, frozen=True, kw_only=True):
     threads: list[str]
     caller: str | None = None
     cpu_s: float | None = None
+    ms_per_step: float | None = None
 
 
 class QueueResult(Record, frozen=True, kw_only=True):

@@ -183,10 +183,12 @@ class BaselineDirectory:
     def _not_found(self, workload: Workload, machine: MachineClass, path: Path) -> Unavailable:
         others = sorted(self._root.glob(f"*/{path.name}"))
         if not others:
-            known = ", ".join(one.name for one in self._classes())
-            there = f"no machine class has one (there are {known})" if known else "nothing is there"
+            known = [one.name for one in self._classes()]
+            there = "no machine class has one of this test"
+            if known:
+                there += f" (there are baselines of others for {', '.join(known)})"
             if not self._root.is_dir():
-                there = f"there is no directory {self._root}"
+                there = f"the directory {self._root} does not exist"
         else:
             there = "other machine classes have one: " + "; ".join(
                 self._describe(one, machine) for one in others
@@ -206,6 +208,8 @@ class BaselineDirectory:
         if baseline is None:
             return path.parent.name
         found = differing_fields(baseline.machine_class, machine)
+        if not found:
+            return f"{path.parent.name} (a copy of this class's own: move it to its directory)"
         return f"{path.parent.name} ({describe_differences(found, a='there', b='here')})"
 
 

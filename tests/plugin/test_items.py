@@ -239,3 +239,31 @@ def test_dynamic_request_is_refused(bare_project: Project) -> None:
 
     assert result.ret == 1
     result.stdout.fnmatch_lines(["*signature*"])
+
+
+def test_setup_and_teardown_are_errors_and_a_body_shows_its_own_frames(
+    bare_project: Project,
+) -> None:
+    result = _run(
+        bare_project,
+        "@pytest.fixture\n"
+        "def broken(): raise RuntimeError('no data')\n"
+        "@pytest.fixture\n"
+        "def leaving():\n"
+        "    yield\n"
+        "    raise RuntimeError('cannot close')\n"
+        f"{MARK}"
+        "def test_setup(tokbudget, broken): tokbudget(step)\n"
+        f"{MARK}"
+        "def test_teardown(tokbudget, leaving): tokbudget(step)\n"
+        f"{MARK}"
+        "def test_body(tokbudget): tokbudget(lambda: [][1])\n",
+        "--junitxml=report.xml",
+    )
+
+    result.assert_outcomes(passed=1, failed=1, errors=2)
+    result.stdout.fnmatch_lines_random(
+        ["*ERROR at setup of test_setup*", "*ERROR at teardown of test_teardown*"]
+    )
+    assert "loop.py" not in result.stdout.str()
+    assert 'errors="2" failures="1"' in (bare_project.pytester.path / "report.xml").read_text()

@@ -138,6 +138,10 @@ class Services:
         """The stored baseline of what ``run`` measured."""
         return self.store.load(run.workload, machine_class(run.machine))
 
+    def stored(self, workload: Workload) -> Baseline | Unavailable:
+        """The stored baseline of ``workload`` on this machine. Raises StoreError."""
+        return self.store.load(workload, machine_class(self.machine))
+
     def judge(
         self,
         runs: Sequence[RunRecord],
@@ -174,7 +178,7 @@ class Services:
         """
         if not self._settings.allow_dirty:
             refuse_dirty(self.machine.commit.dirty_paths)
-        self.store.load(workload, machine_class(self.machine))
+        self.stored(workload)
 
     def propose(self, runs: Sequence[RunRecord], reason: str, wanted: int) -> Proposal:
         """What a refresh from ``runs`` would store. Raises RefreshRefusedError."""
