@@ -188,6 +188,4 @@ class _Case:
             notes.append(f"Submodules are empty in the ref's checkout: {', '.join(submodules)}.")
         if head.budget.counters == "fail":
             notes.append("Counters are judged without --tokbudget-against only.")
-        if head.budget.floor_tok_s is not None:
-            notes.append("The floor is judged without --tokbudget-against only.")
         return notes

@@ -24,8 +24,10 @@ from pytest_tokbudget.records.run import RunRecord
 from pytest_tokbudget.records.verdict import Outcome, SessionFigure, Verdict
 
 from .admission import admit
+from .ceilings import judge_ceiling
 from .comparable import differing_fields
-from .ruling import Ruling
+from .floor import judge_floor
+from .ruling import Ruling, combined
 from .wording import change, count, interval, must_show, share
 
 MOST_UNSTEADY = 2
@@ -63,7 +65,7 @@ def judge_pairs(
     ``budget`` is HEAD's and must have a tolerance; ``against`` names the ref in sentences
     (``"main (abc1234)"``). ``tok_s`` of the verdict is HEAD's, ``baseline_tok_s`` the ref's,
     ``sessions`` are HEAD's. It wants more while it is undecided, ``may_measure`` and fewer than
-    ``MOST_PAIRS`` pairs were measured.
+    ``MOST_PAIRS`` pairs were measured. HEAD's floor and ceilings are judged beside it.
 
     Raises what ``admission.admit`` raises, for either side, and ``MeasureError`` where the two
     sides of a pair are not of one test.
@@ -81,9 +83,26 @@ def judge_pairs(
         ruling = _unsteady(pairs, counted)
     else:
         look = look_at_pairs([pair.d for pair in counted], -log1p(-budget.tolerance))
-        ruling = _ruling(look, counted, budget.tolerance, against)
+        ruling = combined(
+            [
+                _ruling(look, counted, budget.tolerance, against),
+                *_limits([pair.head for pair in counted], budget, may_measure=may_measure),
+            ]
+        )
     more = ruling.wants_more and may_measure and len(pairs) < MOST_PAIRS
     return _verdict(pairs, counted, budget, look, ruling, more)
+
+
+def _limits(heads: Sequence[RunRecord], budget: Budget, *, may_measure: bool) -> list[Ruling]:
+    """Floor and ceilings are HEAD's alone, and judged as they are without a ref."""
+    rulings = [
+        judge_ceiling(heads, name, ceiling, least=1, may_measure=may_measure)
+        for name, ceiling in budget.ceilings.items()
+    ]
+    if budget.floor_tok_s is not None:
+        x = [slowness(run.timing.tok_s) for run in heads]
+        rulings.append(judge_floor(x, budget.floor_tok_s, least=1, may_measure=may_measure))
+    return rulings
 
 
 def _verdict(

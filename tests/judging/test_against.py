@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import exp
 from typing import Any
 
+import msgspec
 import pytest
 
 from pytest_tokbudget.errors import NothingMeasuredError
@@ -44,6 +45,26 @@ def test_slow_code_fails_and_says_by_how_much() -> None:
     assert verdict.change_pct == pytest.approx(100 * (exp(-0.08) - 1))
     assert verdict.ci_pct is not None
     assert verdict.ci_pct[0] < -7.7 < verdict.ci_pct[1] < 0
+
+
+@pytest.mark.parametrize(
+    ("limits", "outcome"),
+    [
+        ({"floor_tok_s": 9_000.0}, Outcome.PASS),
+        ({"floor_tok_s": 11_000.0}, Outcome.REGRESSED),
+        ({"ceilings": {"warmup_steps": 1e6}}, Outcome.PASS),
+        ({"ceilings": {"warmup_steps": 0.0}}, Outcome.REGRESSED),
+    ],
+)
+def test_floor_and_ceilings_are_judged_beside_the_pairs(
+    limits: dict[str, Any], outcome: Outcome
+) -> None:
+    demanded = msgspec.structs.replace(budget(0.03), **limits)
+    verdict = judge_pairs([pair(d) for d in NOISE[:4]], demanded, against="main", may_measure=True)
+
+    assert verdict.outcome is outcome
+    assert not verdict.wants_more
+    assert any("tolerance 3 %" in one for one in verdict.sentences)
 
 
 def test_faster_code_is_improved() -> None:
