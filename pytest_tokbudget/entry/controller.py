@@ -82,7 +82,7 @@ class Controller:
         settings = self._settings
         self._services.report.check_writable()
         if settings.records or settings.append or settings.missing == "record":
-            self._services.store.check_writable()
+            self._services.shelf.store.check_writable()
 
     def _run(self, item: pytest.Item) -> None:
         """The proxy's body: measure, judge, raise the verdict if it fails."""
@@ -157,7 +157,7 @@ class Controller:
             if isinstance(error, SessionFailed) and error.when == "setup":
                 report.when = "setup"  # an error, as pytest has it, and no failure
             if item.nodeid not in self._blamed_on_machine:
-                self._services.discard(self._runs.pop(item.nodeid, ()))
+                self._services.shelf.discard(self._runs.pop(item.nodeid, ()))
         return report
 
     @pytest.hookimpl(wrapper=True)
@@ -195,7 +195,7 @@ class Controller:
 
     def _store(self, exitstatus: int) -> int:
         try:
-            written = self._services.store.flush()
+            written = self._services.shelf.store.flush()
         except TokbudgetError as error:
             reason = f"baselines were not written: {error}"
             self._notes.append(reason)

@@ -18,9 +18,10 @@ from ..records.run import RunRecord
 from ..records.verdict import Outcome, Verdict
 from ..records.workload import Workload
 from .budgets import marker_keywords, resolve
+from .combinations import REFRESH_SESSIONS
 from .failures import TEARDOWN_KEY, SessionFailed, run_of
 from .identity import workload_of_item
-from .settings import REFRESH_SESSIONS, Settings
+from .settings import Settings
 from .wiring.services import Services
 from .wiring.unjudged import not_judged
 
@@ -112,12 +113,12 @@ class Gate:
         least, most = budget.sessions
         if budget.tolerance is not None:
             # One that cannot be read is told before anything is measured.
-            self._services.stored(self._workload(item))
+            self._services.shelf.expected(self._workload(item))
         baseline: Baseline | Unavailable | None = None
         while True:
             run = self._next_run(item, into, most)
             if len(into.runs) == 1 and run.budget.tolerance is not None:
-                baseline = self._services.load(run)
+                baseline = self._services.shelf.load(run)
                 if isinstance(baseline, Unavailable) and self._settings.missing == "record":
                     return self._record(item, into, "recorded: no baseline before")
             into.verdict = self._services.judge(into.runs, baseline, run.budget, most)
@@ -146,10 +147,10 @@ class Gate:
         if verdict.outcome is Outcome.NO_BASELINE:
             if self._settings.missing == "skip":
                 pytest.skip(verdict.sentences[0])
-            self._services.leave_candidate(runs)
+            self._services.shelf.leave_candidate(runs)
         if self._settings.append and verdict.outcome in APPENDED and TEARDOWN_KEY not in item.stash:
             try:
-                self._services.append(runs)
+                self._services.shelf.append(runs)
             except RefreshRefusedError as error:
                 if verdict.outcome.passes:
                     raise SessionFailed(f"the sessions were not appended: {error}") from None
@@ -187,7 +188,7 @@ class Gate:
 
     def _check_refresh(self, item: pytest.Item) -> None:
         try:
-            self._services.check_refresh(self._workload(item))
+            self._services.shelf.check_refresh(self._workload(item))
         except RefreshRefusedError as error:
             raise SessionFailed(f"the baseline was not stored: {error}") from None
 
@@ -208,11 +209,11 @@ class Gate:
             return verdict
         try:
             for _ in range(MOST_MEASURED_AGAIN):
-                missing = self._services.propose(
+                missing = self._services.shelf.propose(
                     into.runs, reason, self._wanted
                 ).replacements_needed
                 for _ in range(missing):
                     self._next_run(item, into, len(into.runs) + 1)
-            return self._services.replace_anchor(into.runs, reason, self._wanted)
+            return self._services.shelf.replace_anchor(into.runs, reason, self._wanted)
         except RefreshRefusedError as error:
             raise SessionFailed(f"the baseline was not stored: {error}") from None

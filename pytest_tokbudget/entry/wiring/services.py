@@ -13,10 +13,8 @@ import msgspec
 import pytest
 
 from ...analysis.results import failed_result, test_result
-from ...errors import RefreshRefusedError
 from ...evidence.machine import read_machine
 from ...judging import judge
-from ...judging.fitness import unfit
 from ...launching.launcher import ProcessLauncher
 from ...launching.progress import ProgressSnapshot, phase_name
 from ...records.base import Unavailable
@@ -28,23 +26,12 @@ from ...records.machine import MachineRecord
 from ...records.result import RunResult, TestResult
 from ...records.run import RunRecord
 from ...records.verdict import Verdict
-from ...records.workload import Workload
 from ...reporting import junit, terminal
 from ...reporting.progress import make_progress
 from ...storing.artifacts import ReportDirectory
-from ...storing.baselines import BaselineDirectory
-from ...storing.machine_class import machine_class
-from ...storing.refresh import (
-    Proposal,
-    append_sessions,
-    candidate,
-    propose_anchor,
-    refuse_dirty,
-)
-from ...storing.refresh_log import RefreshTerms
 from ..settings import Settings
 from . import own_paths
-from .unjudged import recorded
+from .shelf import Shelf
 
 WORKER_MODULE = "pytest_tokbudget.entry.worker_main"
 
@@ -55,7 +42,6 @@ class Services:
     def __init__(self, config: pytest.Config, settings: Settings) -> None:
         self._config = config
         self._settings = settings
-        self.store = BaselineDirectory(settings.baselines)
         self.report = ReportDirectory(settings.report)
         self._launcher = ProcessLauncher(
             WORKER_MODULE,
@@ -64,6 +50,7 @@ class Services:
         )
         self._progress = make_progress(sys.stdout, is_tty=sys.stdout.isatty())
         self._machine: MachineRecord | None = None
+        self.shelf = Shelf(settings, lambda: self.machine, self.report)
 
     def session(
         self, nodeid: str, index: int, total: int, *, evidence: bool = False
@@ -134,14 +121,6 @@ class Services:
         sys.stdout.write(text)
         sys.stdout.flush()
 
-    def load(self, run: RunRecord) -> Baseline | Unavailable:
-        """The stored baseline of what ``run`` measured."""
-        return self.store.load(run.workload, machine_class(run.machine))
-
-    def stored(self, workload: Workload) -> Baseline | Unavailable:
-        """The stored baseline of ``workload`` on this machine. Raises StoreError."""
-        return self.store.load(workload, machine_class(self.machine))
-
     def judge(
         self,
         runs: Sequence[RunRecord],
@@ -160,83 +139,12 @@ class Services:
         alone = msgspec.structs.replace(budget, tolerance=None, counters="show")
         return judge(runs, None, alone, max_sessions=len(runs))
 
-    def _terms(self, reason: str, wanted: int) -> RefreshTerms:
-        settings = self._settings
-        return RefreshTerms(
-            reason=reason,
-            job=settings.job,
-            today=time.strftime("%Y-%m-%d", time.gmtime()),
-            wanted=wanted,
-            allow_dirty=settings.allow_dirty,
-        )
-
-    def check_refresh(self, workload: Workload) -> None:
-        """Refuse, before anything is measured, what could not be stored in the end.
-
-        Raises RefreshRefusedError for uncommitted changes, StoreError for a baseline that cannot be
-        read.
-        """
-        if not self._settings.allow_dirty:
-            refuse_dirty(self.machine.commit.dirty_paths)
-        self.stored(workload)
-
-    def propose(self, runs: Sequence[RunRecord], reason: str, wanted: int) -> Proposal:
-        """What a refresh from ``runs`` would store. Raises RefreshRefusedError."""
-        flawed = unfit(runs, None)
-        if flawed is not None:
-            raise RefreshRefusedError(f"this machine is unfit: {' '.join(flawed.sentences)}")
-        old = self.load(runs[0])
-        return propose_anchor(
-            runs,
-            old=old if isinstance(old, Baseline) else None,
-            terms=self._terms(reason, wanted),
-        )
-
-    def replace_anchor(self, runs: Sequence[RunRecord], reason: str, wanted: int) -> Verdict:
-        """Queue the new anchor and say what it is. Raises RefreshRefusedError."""
-        proposal = self.propose(runs, reason, wanted)
-        if proposal.replacements_needed:
-            raise RefreshRefusedError(
-                f"{len(proposal.set_aside)} slow sessions were measured again and "
-                "slow ones came again: find out what else this machine is doing"
-            )
-        run = runs[0]
-        self.store.replace_anchor(
-            run.workload,
-            machine_class(run.machine),
-            proposal.sessions,
-            proposal.entry,
-            proposal.reference,
-        )
-        return recorded(proposal, run.budget)
-
-    def append(self, runs: Sequence[RunRecord]) -> None:
-        """Queue the fit sessions for the baseline's spread. Raises RefreshRefusedError."""
-        old = self.load(runs[0])
-        sessions = append_sessions(
-            runs,
-            old=old if isinstance(old, Baseline) else None,
-            terms=self._terms("appended", len(runs)),
-        )
-        self.store.append(runs[0].workload, machine_class(runs[0].machine), sessions)
-
-    def discard(self, runs: Sequence[RunRecord]) -> None:
-        """Drop what is queued for a test that failed after all."""
-        if runs:
-            self.store.discard(runs[0].workload)
-
-    def leave_candidate(self, runs: Sequence[RunRecord]) -> Path:
-        """Leave the baseline that these runs would make among the artifacts."""
-        return self.report.write_candidate(
-            candidate(runs, terms=self._terms("candidate: no baseline before", len(runs)))
-        )
-
     def result(
         self, verdict: Verdict, runs: Sequence[RunRecord], reference: Evidence | None = None
     ) -> TestResult:
         """A judged test as run.json has it, its evidence beside ``reference`` or its baseline."""
         if verdict.baseline_tok_s is not None and self._settings.against is None:
-            baseline = self.load(runs[0])
+            baseline = self.shelf.load(runs[0])
             reference = baseline.reference if isinstance(baseline, Baseline) else None
         return test_result(verdict, runs, reference)
 
