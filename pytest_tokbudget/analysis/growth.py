@@ -113,7 +113,7 @@ def _device_findings(
     now: CauseTable, then: CauseTable, idle_growth: dict[str, float]
 ) -> list[Finding]:
     """Growth of a device's own time: its kernels, the waits of its streams for each other, its
-    exposed communication, its spacing."""
+    exposed communication, its spacing. Takes from ``idle_growth`` what a held stream left idle."""
     before = {one.device: one for one in then.devices}
     findings = []
     for device in now.devices:
@@ -121,9 +121,12 @@ def _device_findings(
         if old is None:
             continue
         cap = max(idle_growth[device.device], 0.0)
-        spacing = min(device.spacing_ms - old.spacing_ms, cap)
         busy = device.busy_ms - old.busy_ms
-        waited = _stream_wait_growth(device, old)
+        waited = _stream_wait_growth(device, old, cap)
+        # Work of a third stream that once filled the wait leaves the device idle when it is over.
+        idled = max(waited - max(busy, 0.0), 0.0)
+        idle_growth[device.device] -= idled
+        spacing = min(device.spacing_ms - old.spacing_ms, cap - idled)
         for cause, new_ms, old_ms, ms in (
             (BUSY, device.busy_ms, old.busy_ms, busy - waited),
             (STREAM_WAIT, device.stream_wait_ms, old.stream_wait_ms, waited),
@@ -149,13 +152,13 @@ def _device_findings(
     return findings
 
 
-def _stream_wait_growth(device: DeviceMs, old: DeviceMs) -> float:
-    """By how much kernel time grew while a stream waited for it: a wait that lengthened without
-    lengthening the device's work cost nothing (the work ran before, with or without a waiter)."""
+def _stream_wait_growth(device: DeviceMs, old: DeviceMs, idle_growth_ms: float) -> float:
+    """By how much the step grew while a stream waited: a wait that lengthened without lengthening
+    the device's work or its idle time cost nothing (the work ran before, with or without it)."""
     if device.stream_wait_ms is None or old.stream_wait_ms is None:
         return 0.0
     grown = device.stream_wait_ms - old.stream_wait_ms
-    return max(min(grown, device.busy_ms - old.busy_ms), 0.0)
+    return max(min(grown, device.busy_ms - old.busy_ms + idle_growth_ms), 0.0)
 
 
 def _finding(cause: CauseMs, old: CauseMs | None, ms: float, device: str | None) -> Finding:
