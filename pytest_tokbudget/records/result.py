@@ -11,11 +11,13 @@ from .workload import JsonValue
 
 
 class StepMs(Record, frozen=True, kw_only=True):
-    """Percentiles of step time, in ms."""
+    """Percentiles of step time, in ms; ``stalled_pct`` is the share of all step time above twice
+    the median step, 0 … 100: what stalls cost, to which low percentiles are blind."""
 
     p50: float
     p95: float
     max: float
+    stalled_pct: float | None = None
 
 
 class DeviceResult(Record, frozen=True, kw_only=True):

@@ -50,6 +50,8 @@ _TO_REFRESH = {
 
 _COMMAND = "pytest --tokbudget-refresh"
 _LABEL_WIDTH = 11
+_LEAST_STALLED_PCT = 0.5
+"""Unchanged steps without stalls stay below a tenth of it."""
 _NUMBER_WIDTH = 4
 
 Row = tuple[str, str]
@@ -153,7 +155,10 @@ def _tolerance(result: TestResult, tolerance_pct: float) -> str:
 
 def _step(step: StepMs) -> str:
     shown = (("p50", step.p50), ("p95", step.p95), ("max", step.max))
-    return " · ".join(f"{name} {milliseconds(value)}" for name, value in shown)
+    text = " · ".join(f"{name} {milliseconds(value)}" for name, value in shown)
+    if step.stalled_pct is None or step.stalled_pct < _LEAST_STALLED_PCT:
+        return text
+    return f"{text} · stalls {percent(step.stalled_pct)} of the time"
 
 
 def _measured(result: TestResult, steps: int) -> str:
