@@ -80,6 +80,7 @@ def test_result(
             outcome=verdict.outcome.value,
             reason="\n".join(verdict.sentences),
             baseline_tok_s=verdict.baseline_tok_s,
+            against=verdict.against,
             change_pct=verdict.change_pct,
             ci_pct=verdict.ci_pct,
             mde_pct=verdict.mde_pct,

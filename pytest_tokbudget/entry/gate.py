@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ..errors import RefreshRefusedError
+from ..errors import RefreshRefusedError, TokbudgetError
 from ..records.base import Unavailable
 from ..records.baseline import Baseline
 from ..records.budget import Budget
@@ -159,7 +159,7 @@ class Gate:
     def _measure_ahead(self, items: Sequence[pytest.Item]) -> None:
         """Measure the sessions of all items round-robin: tests then share the host's moods."""
         self._measured_ahead = True
-        rotation = list(items)
+        rotation = [one for one in items if self._settings.refresh is None or self._may_store(one)]
         for index in range(self._wanted):
             for item in tuple(rotation):
                 outcome = self._services.session(
@@ -191,6 +191,14 @@ class Gate:
             self._services.shelf.check_refresh(self._workload(item))
         except RefreshRefusedError as error:
             raise SessionFailed(f"the baseline was not stored: {error}") from None
+
+    def _may_store(self, item: pytest.Item) -> bool:
+        """Whether a refresh of ``item`` may begin; if not, its own turn says why."""
+        try:
+            self._check_refresh(item)
+        except (TokbudgetError, SessionFailed):
+            return False
+        return True
 
     def _measure(self, item: pytest.Item, into: Reached) -> Verdict:
         """Measure for the sessions' own sake."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, log1p
 
 import msgspec
@@ -90,7 +90,8 @@ def judge_pairs(
             ]
         )
     more = ruling.wants_more and may_measure and len(pairs) < MOST_PAIRS
-    return _verdict(pairs, counted, budget, look, ruling, more)
+    ruling = replace(ruling, wants_more=more)
+    return _verdict(pairs, counted, budget, look, ruling, against)
 
 
 def _limits(heads: Sequence[RunRecord], budget: Budget, *, may_measure: bool) -> list[Ruling]:
@@ -111,7 +112,7 @@ def _verdict(
     budget: Budget,
     look: PairLook | None,
     ruling: Ruling,
-    more: bool,
+    against: str,
 ) -> Verdict:
     shown = counted or pairs
     head = float(np.mean([slowness(pair.head.timing.tok_s) for pair in shown]))
@@ -144,7 +145,8 @@ def _verdict(
             )
             for pair in pairs
         ],
-        wants_more=more,
+        wants_more=ruling.wants_more,
+        against=against,
     )
 
 

@@ -110,7 +110,8 @@ class TestResult(Record, frozen=True, kw_only=True):
     over all counted sessions together. ``changed_counters`` are exact ones that differ from the
     baseline's, (then, now) a step; ``ledger_changes`` maps device → row of its ledger → ms a step
     more than with the baseline, which sum to the slow-down; ``sentences`` say what stands out on
-    the host; ``sampling`` states what the hot frames rest on.
+    the host; ``sampling`` states what the hot frames rest on. ``against`` is the git ref of an A/B,
+    whose rate ``baseline_tok_s`` is then, and empty for a stored baseline.
     """
 
     __test__ = False
@@ -122,6 +123,7 @@ class TestResult(Record, frozen=True, kw_only=True):
     token_kind: str | None = None
     token_scope: str | None = None
     baseline_tok_s: float | None = None
+    against: str = ""
     change_pct: float | None = None
     ci_pct: tuple[float, float] | None = None
     mde_pct: float | None = None

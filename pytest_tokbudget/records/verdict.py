@@ -54,7 +54,8 @@ class Verdict(Record, frozen=True, kw_only=True):
     there is no such number, and then ``sentences`` say why. ``wants_more`` is true when the judge
     asks for another session before it answers; the outcome then is what it would be without one.
     ``changed_counters`` are exact ones of the first session that differ from all of the anchor,
-    (then, now) a step.
+    (then, now) a step. ``against`` names the git ref of an A/B, whose rate ``baseline_tok_s`` is
+    then; it is empty where a stored baseline was judged against.
     """
 
     outcome: Outcome
@@ -69,3 +70,4 @@ class Verdict(Record, frozen=True, kw_only=True):
     sessions: list[SessionFigure] = []
     wants_more: bool = False
     changed_counters: dict[str, tuple[float, float]] = {}
+    against: str = ""

@@ -26,8 +26,9 @@ Row = tuple[str, str]
 def lost_heading(result: TestResult) -> str:
     """What ``lost_rows`` are of."""
     compared = any(one.delta_ms_per_step is not None for one in result.findings or ())
-    against = ", against the baseline" if compared or result.ledger_changes else ""
-    return f"where the milliseconds went (a step{against})"
+    if not (compared or result.ledger_changes):
+        return "where the milliseconds went (a step)"
+    return f"where the milliseconds went (a step, against {result.against or 'the baseline'})"
 
 
 def lost_rows(result: TestResult) -> Iterator[Row]:

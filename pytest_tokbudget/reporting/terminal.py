@@ -137,7 +137,7 @@ def _rates(result: TestResult, tok_s: float) -> str:
     kind = f" ({result.token_kind} tokens)" if result.token_kind else ""
     if result.baseline_tok_s is None:
         return f"{rate(tok_s)}{kind}"
-    return f"{rate(tok_s)} now · {rate(result.baseline_tok_s)} baseline{kind}"
+    return f"{rate(tok_s)} now · {rate(result.baseline_tok_s)} {result.against or 'baseline'}{kind}"
 
 
 def _change(result: TestResult, change_pct: float) -> str:
