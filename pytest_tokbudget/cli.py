@@ -147,8 +147,13 @@ def _terminal_width() -> int:
 def _shown(options: argparse.Namespace, width: int, color: bool) -> str:
     """Return the text of the file that was named. Raises ``TokbudgetError``."""
     file = _file_at(options.path)
-    if _is_baseline(file):
+    if _holds(file, b'"anchor":'):
         return _baseline(file, width, color)
+    if _holds(file, b'"passes":'):
+        raise UnreadableError(
+            f"{file}: a run record, one session's raw data; show takes a run.json or a baseline "
+            "(compare the evidence of run records with tokbudget diff)"
+        )
     return _run(file, width, color)
 
 
@@ -164,10 +169,10 @@ def _file_at(path: Path) -> Path:
     )
 
 
-def _is_baseline(file: Path) -> bool:
-    """Whether ``file`` has an anchor, truncated or not; the loader says what is wrong with it."""
+def _holds(file: Path, key: bytes) -> bool:
+    """Whether ``file`` has a key, truncated or not; the loader says what is wrong with it."""
     try:
-        return b'"anchor":' in file.read_bytes()
+        return key in file.read_bytes()
     except OSError:
         return False
 

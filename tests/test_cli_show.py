@@ -136,6 +136,10 @@ RUN_BYTES, BASELINE_BYTES = encode_pretty(RUN), encode_baseline(BASELINE)
         (RUN_BYTES[:200], "a truncated file"),
         (BASELINE_BYTES[:200], "a truncated file"),
         (b"[1, 2]", "expected a RunResult"),
+        (
+            b'{"schema":1,"passes":[]}',
+            "a run record, one session's raw data; show takes a run.json",
+        ),
         (RUN_BYTES.replace(b'"schema": 1', b'"schema": 99'), "upgrade pytest-tokbudget"),
         (BASELINE_BYTES.replace(b'"schema": 1', b'"schema": 99'), "upgrade pytest-tokbudget"),
         (BASELINE_BYTES.replace(b"1000.0", b"-10.0"), "no usable rates"),
