@@ -14,6 +14,7 @@ from .counters import counters_by_step
 from .device_ledger import device_ledger
 from .host_factor import Canary
 from .join import split_host_late
+from .late_sentences import late_sentences
 from .ledger import build_ledger
 from .queue_marks import producer_speeds, queue_ops, queue_waits_ms
 from .replay_decode import decode
@@ -49,11 +50,13 @@ class TraceEvidence:
 
 @dataclass(frozen=True, slots=True)
 class TraceFindings:
-    """``counters`` are counts by step, as ``counters.counters_by_step`` names them."""
+    """``counters`` are counts by step, as ``counters.counters_by_step`` names them; ``sentences``
+    say what threads did while devices waited for the host."""
 
     ledgers: list[DeviceLedgerMs]
     causes: CauseTable | Unavailable
     counters: dict[str, list[int]]
+    sentences: list[str]
 
 
 def traced_evidence(evidence: TraceEvidence) -> TraceFindings | Unavailable:
@@ -72,6 +75,7 @@ def traced_evidence(evidence: TraceEvidence) -> TraceFindings | Unavailable:
         ledgers=[device_ledger(one, table, evidence.timing_step_ms) for one in ledger.devices],
         causes=causes,
         counters={name: counts.tolist() for name, counts in counters_by_step(timeline).items()},
+        sentences=late_sentences(split.rows, timeline),
     )
 
 

@@ -6,6 +6,7 @@ import pytest
 from pytest_tokbudget.analysis.causes import Cause, HostLabels
 from pytest_tokbudget.analysis.gap_classes import StackSamples
 from pytest_tokbudget.analysis.join import HostLateSplit, split_host_late
+from pytest_tokbudget.analysis.late_sentences import late_sentences
 from pytest_tokbudget.analysis.ledger import build_ledger
 from pytest_tokbudget.analysis.replay_program import Frame, LabelKind, QueueOps
 from pytest_tokbudget.analysis.timeline import ThreadInfo, Timeline
@@ -143,3 +144,14 @@ def test_stacks_become_samples_in_the_traces_clock() -> None:
     assert set(found.samples.frame.tolist()) == {0}
     assert found.samples.time_ns[0] == BEGIN_NS + 1_000
     assert found.on_cpu[0] == pytest.approx(0.5, rel=0.3)
+
+
+def test_the_largest_named_parts_are_told_in_a_sentence() -> None:
+    timeline = late_host()
+    (sentence,) = late_sentences(split_by([0] * 9 + [1]).rows, timeline)
+
+    assert sentence == (
+        "cuda:0 waited for its host in the trace: 90 % MainThread in collate (data.py:7) "
+        "(9 of 10 samples, 95 % interval 60 … 98 %)"
+    )
+    assert late_sentences(split_by([]).rows, timeline) == [], "nothing is known"

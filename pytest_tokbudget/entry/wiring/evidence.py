@@ -265,6 +265,7 @@ def _with_trace(found: Evidence, findings: TraceFindings, record: Traced, steps:
         found,
         ledgers=findings.ledgers,
         causes=None if isinstance(findings.causes, Unavailable) else findings.causes,
+        sentences=[*found.sentences, *findings.sentences],
         counters={**found.counters, **counters},
         counters_by_step=findings.counters,
         memory=memory,
