@@ -8,6 +8,7 @@ too many different ones, leave it without a name.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,6 +36,39 @@ class StackSamples:
     frame: SmallIntArray
     frames: tuple[Frame, ...]
     kinds: tuple[LabelKind, ...]
+
+    def agreed(self, which: BoolArray | IntArray) -> Agreed | None:
+        """What most of the chosen samples agree on; ``None`` if too few do.
+
+        Lines of one function agree with each other: a loop is in one of its lines or the next. A
+        frame that waits does not agree with one that runs.
+        """
+        chosen = self.frame[which]
+        named = chosen[chosen >= 0]
+        if len(named) < LEAST_SAMPLES:
+            return None
+        functions: dict[tuple[str, str | None, LabelKind], int] = {}
+        of_frame = np.array(
+            [
+                functions.setdefault((one.function, one.file, kind), len(functions))
+                for one, kind in zip(self.frames, self.kinds)
+            ]
+        )
+        votes = np.bincount(of_frame[named])
+        top = int(votes.argmax())
+        mine = named[of_frame[named] == top]
+        share = len(mine) / len(chosen)
+        if len(mine) < LEAST_SAMPLES or share < LEAST_AGREEMENT:
+            return None
+        return Agreed(int(np.bincount(mine).argmax()), len(mine), share)
+
+
+class Agreed(NamedTuple):
+    """The commonest frame of the function that samples agree on, how many do, and which share."""
+
+    frame: int
+    agreeing: int
+    share: float
 
 
 def step_positions(start_ns: IntArray, kind: CodeArray, window: Window) -> IntArray | None:
@@ -76,12 +110,13 @@ def _positions_by_marks(start_ns: IntArray, kind: CodeArray, ends_ns: IntArray) 
 
 
 def name_gaps(decoded: Decoded, samples: StackSamples, window: Window) -> Labels:
-    """Label the long classes of gaps by the frame that at least 60 % of their samples share.
+    """Label the long classes of gaps by the function that at least 60 % of their samples share.
 
     The label covers as much of each gap as the share of samples that agree.
     """
     rows: list[tuple[int, IntArray, IntArray, int]] = []
     counts = np.zeros(len(samples.frames), np.int64)
+    known: dict[tuple[str, str | None], int] = {}
     for lane, thread in enumerate(decoded.events.threads):
         mine = np.arange(*np.searchsorted(decoded.events.lane, (lane, lane + 1)))
         kinds = decoded.program.host.kind[mine + lane]  # each lane before has a tail
@@ -92,10 +127,12 @@ def name_gaps(decoded: Decoded, samples: StackSamples, window: Window) -> Labels
         sampled = _sampled_gaps(decoded, mine, samples.time_ns[of_thread])
         for which in _long_classes(position, decoded.gaps.own_ns[mine]):
             within = np.isin(sampled, np.flatnonzero(which))
-            found = agreed(samples.frame[of_thread][within])
+            found = samples.agreed(np.flatnonzero(of_thread)[within])
             if found is None:
                 continue
             frame, agreeing, share = found
+            function = samples.frames[frame]
+            frame = known.setdefault((function.function, function.file), frame)
             counts[frame] += agreeing
             begin = decoded.gaps.begin_ns[mine][which]
             length = (decoded.gaps.end_ns[mine][which] - begin) * share
@@ -117,19 +154,6 @@ def _long_classes(position: IntArray, own_ns: FloatArray) -> list[BoolArray]:
     members = np.bincount(position[known])
     means = np.bincount(position[known], own_ns[known]) / np.maximum(members, 1)
     return [position == one for one in np.flatnonzero(means >= LEAST_CLASS_NS)]
-
-
-def agreed(frames: SmallIntArray) -> tuple[int, int, float] | None:
-    """The frame most samples agree on, how many do and which share; ``None`` if too few."""
-    named = frames[frames >= 0]
-    if len(named) < LEAST_SAMPLES:
-        return None
-    votes = np.bincount(named)
-    top = int(votes.argmax())
-    share = float(votes[top] / len(frames))
-    if votes[top] < LEAST_SAMPLES or share < LEAST_AGREEMENT:
-        return None
-    return top, int(votes[top]), share
 
 
 def _labels(

@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 from ..records.base import Unavailable
 from .causes import Cause, HostLabels
-from .gap_classes import agreed
 from .late_pieces import LatePieces, late_classes
 from .ledger import DeviceLedger, build_ledger
 from .replay_program import Frame, LabelKind, QueueOps
@@ -118,7 +117,7 @@ def _explain(
         return [unknown], []
     inside = _inside(sampled, piece, sampled.samples.thread == piece.owner)
     frames = sampled.samples.frame[inside]
-    found = agreed(frames)
+    found = sampled.samples.agreed(inside)
     if found is None:
         return [replace(unknown, samples=len(frames))], []
     frame, agreeing, share = found
@@ -183,17 +182,18 @@ def _followed(
     producing = np.unique(queues.thread[~queues.get & (queues.queue == queue)])
     inside = _inside(sampled, piece, np.isin(sampled.samples.thread, producing))
     row = replace(row, queue=queues.names[queue])
-    found = agreed(sampled.samples.frame[inside])
+    found = sampled.samples.agreed(inside)
     if found is None:
         return row
-    return replace(row, producers=(sampled.samples.frames[found[0]], found[2]))
+    return replace(row, producers=(sampled.samples.frames[found.frame], found.share))
 
 
 def _merged(rows: list[HostLateRow]) -> list[HostLateRow]:
     """Classes with the same answer together, most milliseconds first."""
     together: dict[tuple[object, ...], list[HostLateRow]] = defaultdict(list)
     for row in rows:
-        together[row.device, row.thread, row.cause, row.frame, row.queue].append(row)
+        place = None if row.frame is None else (row.frame.function, row.frame.file)
+        together[row.device, row.thread, row.cause, place, row.queue].append(row)
     found = []
     for alike in together.values():
         samples, agreeing = sum(one.samples for one in alike), sum(one.agreeing for one in alike)

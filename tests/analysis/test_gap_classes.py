@@ -93,3 +93,14 @@ def test_positions_by_marks_leave_out_what_is_beyond_the_usual_step() -> None:
     assert set(mixed[kinds[order] == 4]) == {-1}
     irregular = np.array([1, 2, 11, 21, 22, 23, 31], np.int64)
     assert step_positions(irregular, np.zeros(7, np.int8), Window(0, 40, 4, ends[:4])) is None
+
+
+def test_lines_of_one_function_agree_and_the_commonest_is_named() -> None:
+    frames = (Frame("collate", "data.py", 7), Frame("collate", "data.py", 8), Frame("get", "q.py"))
+    kinds = (LabelKind.PYTHON, LabelKind.PYTHON, LabelKind.WAIT)
+    seen = np.array([0, 1, 1, 0, 1, 2, -1, -1], np.int32)
+    everywhere, at_once = np.zeros(8, np.int32), np.zeros(8, np.int64)
+    samples = StackSamples(everywhere, at_once, seen, frames, kinds)
+
+    assert samples.agreed(np.arange(8)) == (1, 5, 5 / 8)
+    assert samples.agreed(np.arange(5, 8)) is None, "one name in three samples is too few"
