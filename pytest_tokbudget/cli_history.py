@@ -18,7 +18,10 @@ def history(
 
     Raises UnreadableError where nothing is found, and MissingLibraryError.
     """
+    from rich.text import Text
+
     from .analysis.trend import trend_of
+    from .reporting.canvas import drawn
     from .reporting.history_text import render_history
     from .storing.history import HistoryReader, chosen
 
@@ -42,7 +45,10 @@ def history(
         )
         for one in wanted
     ]
-    return "\n\n".join([*sections, *(f"note: {note}" for note in (*notes, *reader.notes))])
+    said = [
+        drawn(Text(f"note: {note}"), width=width, color=False) for note in (*notes, *reader.notes)
+    ]
+    return "\n\n".join([*sections, *said])
 
 
 def _add_versions(reader: HistoryReader, baselines: Path) -> list[str]:
