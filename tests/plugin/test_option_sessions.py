@@ -22,9 +22,9 @@ TEST = (
         ("", "", (), 1),
         ("", "", ("--tokbudget-sessions", "2"), 2),
         ("tokbudget_sessions = 2:3", "", (), 2),
-        ("tokbudget_sessions = 2", "", ("--tokbudget-sessions=1",), 1),
-        ("tokbudget_sessions = 2", ", sessions='1'", (), 1),
-        ("", ", sessions=2", ("--tokbudget-sessions=1",), 1),
+        ("tokbudget_sessions = 3", "", ("--tokbudget-sessions=2",), 2),
+        ("tokbudget_sessions = 3", ", sessions='2'", (), 2),
+        ("", ", sessions=3", ("--tokbudget-sessions=2",), 2),
     ],
 )
 def test_the_closest_one_decides(
