@@ -34,6 +34,8 @@ UNNAMED = frozenset({"dispatch", "launch calls"})
 """What is left of a thread's time once everything with a name of its own is told apart."""
 ALLOCATOR = "allocator"
 """Frees stop the whole device, whoever makes them."""
+BLOCKING = frozenset({"synchronization", "copies", ALLOCATOR})
+"""Calls in which a host waits for its device: the less, the slower the trace makes that host."""
 
 
 def idle_ms(table: CauseTable, device: DeviceMs) -> float:
@@ -48,33 +50,38 @@ def growth_findings(now: CauseTable, then: CauseTable) -> list[Finding]:
     launches on (the one that grew most); the device's own rows (kernels, stream dependency,
     communication, spacing) stand beside them. Kernel time that grew while a stream waited for it,
     and nothing else ran, is the dependency's and not the kernels'. What the timing pass itself
-    recorded (waiting in queues) is believed first: the others share what it leaves of the idle
-    time; dispatch and launch calls, which have no name but their thread's, get what all others
-    leave. Other threads' waits are no causes (whoever feeds or reads a slower step waits longer),
-    nor is anything but the allocator in a thread that waits for others: it had time to spare.
+    recorded (waiting in queues) is believed first, dispatch and launch calls, which have no name
+    but their thread's, last; between them the largest come first, and each gets no more of the idle
+    time than those before it left. Other threads' waits are no causes (whoever feeds or reads a
+    slower step waits longer), nor is anything but the allocator in a thread that waits for others:
+    it had time to spare.
     """
-    idle_growth = _idle_growth(now, then)
-    findings = _device_findings(now, then, idle_growth)
-    before = {_key(one): one for one in then.causes}
-    at_ease = _at_ease(now)
-    left = dict(idle_growth)
-    for cause in sorted(now.causes, key=lambda one: (not one.from_timing, one.cause in UNNAMED)):
-        if cause.cause != ALLOCATOR and cause.thread in at_ease:
-            continue
-        growth = left if cause.cause in UNNAMED else idle_growth
-        reachable = {one: growth[one] for one in cause.devices if one in growth} or growth
+    left = _idle_growth(now, then)
+    findings = _device_findings(now, then, left)
+    for cause, old, grown in _grown(now, then):
+        reachable = {one: left[one] for one in cause.devices if one in left} or left
         device = max(reachable, key=lambda one: reachable[one], default=None)
-        old = before.get(_key(cause))
-        grown = _grown_ms(cause, old, now, then)
         cap = reachable[device] if device else now.step_ms - then.step_ms
         ms = min(grown, max(cap, 0.0))
         if ms >= LEAST_MS:
             findings.append(_finding(cause, old, ms, device))
-            for one in reachable:
+            for one in list(reachable):
                 left[one] -= ms
-                if cause.from_timing:
-                    idle_growth[one] -= ms
     return sorted(findings, key=lambda one: -(one.delta_ms_per_step or 0.0))
+
+
+def _grown(now: CauseTable, then: CauseTable) -> list[tuple[CauseMs, CauseMs | None, float]]:
+    """Causes of threads, the baseline's and the growth of their host time, in the order in which
+    they are believed."""
+    before = {_key(one): one for one in then.causes}
+    at_ease = _at_ease(now)
+    found = [
+        (cause, before.get(_key(cause)), _grown_ms(cause, before.get(_key(cause)), now, then))
+        for cause in now.causes
+        if cause.cause == ALLOCATOR or cause.thread not in at_ease
+        if cause.cause != WAITING or cause.thread == now.counting_thread
+    ]
+    return sorted(found, key=lambda one: (not one[0].from_timing, one[0].cause in UNNAMED, -one[2]))
 
 
 def _at_ease(table: CauseTable) -> set[str | None]:
@@ -90,11 +97,15 @@ def _at_ease(table: CauseTable) -> set[str | None]:
 
 def _grown_ms(cause: CauseMs, old: CauseMs | None, now: CauseTable, then: CauseTable) -> float:
     """By how much the host time of a cause grew, ms a step, at the speed of the baseline's trace
-    where it is the time between calls or in launches."""
+    where it is the time between calls or in launches. Calls that block cost what they end, too: the
+    host's lead over the device, which a trace shortens and the replay gives back."""
     then_ms = old.direct_ms if old else 0.0
     if cause.cause in UNNAMED and now.launch_call_us and then.launch_call_us:
         return cause.direct_ms * then.launch_call_us / now.launch_call_us - then_ms
-    return cause.direct_ms - then_ms
+    grown = cause.direct_ms - then_ms
+    if cause.cause in BLOCKING and grown >= LEAST_MS:
+        return max(grown, _what_if_growth(cause, old) or 0.0)
+    return grown
 
 
 def _key(cause: CauseMs) -> tuple[str, str | None, str | None, str | None]:

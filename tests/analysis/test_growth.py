@@ -156,3 +156,23 @@ def test_a_held_stream_may_leave_its_device_idle() -> None:
     (finding,) = growth_findings(held(13.0, 9.5, 2.5), held(10.0, 8.0, 0.0))
     assert finding.cause == "stream dependency"
     assert finding.delta_ms_per_step == pytest.approx(2.5)
+
+
+def test_a_blocking_call_costs_the_lead_that_it_ends_where_it_grew_at_all() -> None:
+    def with_reads(step: float, direct: float, alone: float) -> CauseTable:
+        return table(step, 8.0, cause("synchronization", direct, alone_ms=alone))
+
+    then = with_reads(10.0, 0.1, 0.2)
+    # The traced host was slow: its reads waited 1 ms; without them the replay is 4 ms faster.
+    (finding,) = growth_findings(with_reads(16.0, 1.1, 4.2), then)
+    assert finding.delta_ms_per_step == pytest.approx(4.0)
+    assert growth_findings(with_reads(16.0, 0.1, 4.2), then) == []
+
+
+def test_causes_together_cost_no_more_than_the_idle_grew() -> None:
+    named = [cause("python", 1.5, function="pack"), cause("copies", 2.0), cause("allocator", 0.9)]
+    findings = growth_findings(table(13.0, 8.0, *named), table(10.0, 8.0))
+    assert [(one.cause, one.delta_ms_per_step) for one in findings] == [
+        ("copies", 2.0),
+        ("python: pack", 1.0),
+    ]
