@@ -16,7 +16,7 @@ FIGURES: Mapping[str, str] = {
     "step_ms.p50": "ms",
     "step_ms.p95": "ms",
     "step_ms.max": "ms",
-    "step_ms.stalled_pct": "%",
+    "stalled_pct": "%",
     "warmup_steps": "",
     "devices.idle_pct": "%",
     "devices.busy_ms_per_step": "ms",

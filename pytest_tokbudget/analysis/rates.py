@@ -125,19 +125,14 @@ def pooled_step_times_ms(marks: Iterable[MarkSeries]) -> Floats:
 
 
 def step_percentiles(step_ms: Floats) -> StepMs:
-    """Return p50, p95 (linear interpolation), the maximum and the stalled share of ``step_ms``.
+    """Return p50, p95 (linear interpolation) and the maximum of ``step_ms``.
 
     Raises ``NothingMeasuredError`` without any step.
     """
     if step_ms.size == 0:
         raise NothingMeasuredError("there is no step to take percentiles of")
     p50, p95 = np.percentile(step_ms, (50, 95))
-    return StepMs(
-        p50=float(p50),
-        p95=float(p95),
-        max=float(step_ms.max()),
-        stalled_pct=100 * share_above_twice_median(step_ms),
-    )
+    return StepMs(p50=float(p50), p95=float(p95), max=float(step_ms.max()))
 
 
 def share_above_twice_median(step_ms: Floats) -> float:

@@ -21,9 +21,10 @@ from ..records.verdict import Outcome, Verdict
 from ..records.workload import JsonValue
 from .evidence_findings import changed_counters, ledger_changes, rank_findings
 from .queue_use import queue_results
-from .rates import pooled_step_times_ms, step_percentiles
+from .rates import pooled_step_times_ms, share_above_twice_median, step_percentiles
 
 _NO_EVIDENCE = "no evidence pass was run"
+_NO_MARKS = "the sessions hold no marks of a counting worker"
 _NO_REFERENCE = "no baseline with a device trace to compare with"
 
 _NOT_MEASURED = {
@@ -140,6 +141,7 @@ def _figures(
         "steps": min(run.timing.steps for run in counted),
         "warmup_steps": max(run.warmup.steps for run in counted),
         "step_ms": _step_ms(marks),
+        "stalled_pct": _stalled_pct(marks),
         "devices": _devices(first, evidence),
         "queues": queue_results(counted) or None,
         "unavailable": unavailable,
@@ -190,6 +192,11 @@ def _step_ms(marks: Iterable[MarkSeries]) -> StepMs | None:
     return step_percentiles(times) if times.size else None
 
 
+def _stalled_pct(marks: Iterable[MarkSeries]) -> float | None:
+    times = pooled_step_times_ms(marks)
+    return 100 * share_above_twice_median(times) if times.size else None
+
+
 def _devices(run: RunRecord, evidence: Evidence | None) -> list[DeviceResult] | None:
     ledgers = {one.device: one for one in evidence.ledgers} if evidence is not None else {}
     found = [_device(name, run.machine.accelerators, ledgers.get(name)) for name in run.devices]
@@ -238,7 +245,8 @@ def _with_reasons(result: TestResult, no_comparison: str) -> TestResult:
     """Return ``result`` with a reason for every field that is ``None``."""
     reasons = {
         **_NOT_MEASURED,
-        "step_ms": "the sessions hold no marks of a counting worker",
+        "step_ms": _NO_MARKS,
+        "stalled_pct": _NO_MARKS,
         "queues": "no queue was given to recorder.queue(…)",
         "devices": "the workload named no device",
         "token_scope": "not declared",
@@ -250,7 +258,15 @@ def _with_reasons(result: TestResult, no_comparison: str) -> TestResult:
         "mde_pct": no_comparison,
     }
     if result.sessions is None:
-        measured = ("tok_s", "token_kind", "sessions", "steps", "warmup_steps", "step_ms")
+        measured = (
+            "tok_s",
+            "token_kind",
+            "sessions",
+            "steps",
+            "warmup_steps",
+            "step_ms",
+            "stalled_pct",
+        )
         none = "no session was complete"
         reasons |= dict.fromkeys((*measured, "queues", "devices", "token_scope"), none)
         reasons["floor_tok_s"] = no_comparison

@@ -11,13 +11,11 @@ from .workload import JsonValue
 
 
 class StepMs(Record, frozen=True, kw_only=True):
-    """Percentiles of step time, in ms; ``stalled_pct`` is the share of all step time above twice
-    the median step, 0 … 100: what stalls cost, to which low percentiles are blind."""
+    """Percentiles of step time, in ms."""
 
     p50: float
     p95: float
     max: float
-    stalled_pct: float | None = None
 
 
 class DeviceResult(Record, frozen=True, kw_only=True):
@@ -107,11 +105,13 @@ class TestResult(Record, frozen=True, kw_only=True):
 
     ``reason`` holds one sentence a line, most important first. ``steps`` is the fewest a counted
     session measured and ``warmup_steps`` the most one warmed up; ``step_ms`` and ``queues`` are
-    over all counted sessions together. ``changed_counters`` are exact ones that differ from the
-    baseline's, (then, now) a step; ``ledger_changes`` maps device → row of its ledger → ms a step
-    more than with the baseline, which sum to the slow-down; ``sentences`` say what stands out on
-    the host; ``sampling`` states what the hot frames rest on. ``against`` is the git ref of an A/B,
-    whose rate ``baseline_tok_s`` is then, and empty for a stored baseline.
+    over all counted sessions together; ``stalled_pct`` is the share of their step time above twice
+    the median step, 0 … 100: what stalls cost, to which low percentiles are blind.
+    ``changed_counters`` are exact ones that differ from the baseline's, (then, now) a step;
+    ``ledger_changes`` maps device → row of its ledger → ms a step more than with the baseline,
+    which sum to the slow-down; ``sentences`` say what stands out on the host; ``sampling`` states
+    what the hot frames rest on. ``against`` is the git ref of an A/B, whose rate ``baseline_tok_s``
+    is then, and empty for a stored baseline.
     """
 
     __test__ = False
@@ -133,6 +133,7 @@ class TestResult(Record, frozen=True, kw_only=True):
     steps: int | None = None
     warmup_steps: int | None = None
     step_ms: StepMs | None = None
+    stalled_pct: float | None = None
     devices: list[DeviceResult] | None = None
     threads: list[ThreadResult] | None = None
     hot_frames: list[FrameResult] | None = None

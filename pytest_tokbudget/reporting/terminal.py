@@ -124,7 +124,7 @@ def _rows(result: TestResult) -> Iterator[Row]:
     if result.floor_tok_s is not None:
         yield "floor", f"{rate(result.floor_tok_s)} tok/s"
     if result.step_ms is not None:
-        yield "step", _step(result.step_ms)
+        yield "step", _step(result.step_ms, result.stalled_pct)
     if result.steps is not None:
         yield "measured", _measured(result, result.steps)
     if result.sessions:
@@ -153,12 +153,12 @@ def _tolerance(result: TestResult, tolerance_pct: float) -> str:
     return f"{text} · smallest slow-down that shows {percent(result.mde_pct)}"
 
 
-def _step(step: StepMs) -> str:
+def _step(step: StepMs, stalled_pct: float | None) -> str:
     shown = (("p50", step.p50), ("p95", step.p95), ("max", step.max))
     text = " · ".join(f"{name} {milliseconds(value)}" for name, value in shown)
-    if step.stalled_pct is None or step.stalled_pct < _LEAST_STALLED_PCT:
+    if stalled_pct is None or stalled_pct < _LEAST_STALLED_PCT:
         return text
-    return f"{text} · stalls {percent(step.stalled_pct)} of the time"
+    return f"{text} · stalls {percent(stalled_pct)} of the time"
 
 
 def _measured(result: TestResult, steps: int) -> str:

@@ -91,7 +91,6 @@ def test_percentiles_and_stall_share() -> None:
     assert found.p95 == pytest.approx(10.0)
     assert share_above_twice_median(steps) == pytest.approx(100.0 / steps.sum())
     assert share_above_twice_median(np.array([10.0, 19.0])) == 0.0
-    assert step_percentiles(steps).stalled_pct == pytest.approx(1e4 / steps.sum())
 
 
 @given(
