@@ -13,6 +13,8 @@ MOST_FINDINGS = 5
 MOST_ROWS = 4
 MOST_CAUSES = 3
 MOST_COUNTERS = 4
+FEW_SENTENCES = 2
+"""Of a test that passed; run.json has them all."""
 FEW_FRAMES, MANY_FRAMES = 3, 6
 MOST_THREADS = 4
 LONGEST_PATH = 36
@@ -52,7 +54,7 @@ def evidence_rows(result: TestResult) -> Iterator[Row]:
     if not failed:
         for name, (old, new) in list((result.changed_counters or {}).items())[:MOST_COUNTERS]:
             yield "counter", f"{name} {old:,.6g} → {new:,.6g} a step"
-    for sentence in result.sentences or ():
+    for sentence in (result.sentences or [])[: None if failed else FEW_SENTENCES]:
         yield "host", sentence
     frames = (result.hot_frames or [])[: MANY_FRAMES if failed else FEW_FRAMES]
     file = ""
