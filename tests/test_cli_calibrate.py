@@ -30,7 +30,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_sessions_are_measured_and_told(project: Path) -> None:
-    done = calibrate(project, "--jobs", "1", "--sessions", "3", "test_it.py")
+    done = calibrate(project, "test_it.py", "--jobs", "1", "--sessions", "3")
     assert done.returncode == 0, done.stderr
     assert "CALIBRATION  test_it.py::test_step" in done.stdout
     assert "3 sessions in 1 job" in done.stdout

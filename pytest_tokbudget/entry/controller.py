@@ -165,7 +165,9 @@ class Controller:
         """After the item's own teardown, raise what one in a worker raised."""
         result = yield
         if TEARDOWN_KEY in item.stash:
-            raise item.stash[TEARDOWN_KEY]
+            error = item.stash[TEARDOWN_KEY]
+            del item.stash[TEARDOWN_KEY]
+            raise error
         return result
 
     @pytest.hookimpl(optionalhook=True, tryfirst=True)

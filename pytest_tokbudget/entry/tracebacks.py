@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from types import TracebackType
 
-PACKAGE = str(Path(__file__).parents[1])
+PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
 
 
 def without_our_frames(error: BaseException) -> BaseException:
