@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -14,6 +13,7 @@ from dflash.stages import DrafterStage, TargetStage
 
 from benchmarks.evidence_clock import StepClock
 from benchmarks.evidence_faults import Injector
+from benchmarks.evidence_held import Holdable
 from pytest_tokbudget.errors import StallError
 from pytest_tokbudget.measuring.clock import SystemClock
 from pytest_tokbudget.measuring.recorder import Recorder
@@ -70,7 +70,7 @@ class Faulty(DFlashPipeline):
         self._clock.tick()
 
 
-class DFlash:
+class DFlash(Holdable):
     """The example as the measurements see it: it runs by itself, ``run`` only waits."""
 
     cut_at_marks = True
@@ -91,14 +91,6 @@ class DFlash:
             if self._pipeline.wait_for(begun + 1, STALL_SECONDS).steps <= begun:
                 self.close()  # raises what a worker raised
                 raise StallError("the pipeline was stopped")
-
-    @contextmanager
-    def held(self) -> Iterator[Sequence[str]]:
-        """Nobody touches the device inside."""
-        try:
-            yield self.recorder.hold()
-        finally:
-            self.recorder.release()
 
     def close(self) -> None:
         """End all threads."""

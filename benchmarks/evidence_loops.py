@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 
 import torch
 from torch import Tensor
 
 from benchmarks.evidence_clock import StepClock
 from benchmarks.evidence_faults import Injector
+from benchmarks.evidence_held import Holdable
 from benchmarks.evidence_model import LanguageModel, Shape
 from pytest_tokbudget.measuring.clock import SystemClock
 from pytest_tokbudget.measuring.recorder import Recorder
@@ -24,7 +23,7 @@ TINY = Shape(layers=1, width=64, batch=2, length=16, vocabulary=64)
 CAPACITY = 4
 
 
-class Loop:
+class Loop(Holdable):
     """One optimizer step after the other, in the thread that calls ``run``."""
 
     cut_at_marks = False
@@ -50,14 +49,6 @@ class Loop:
         """Run ``steps`` steps."""
         for _ in range(steps):
             self._step()
-
-    @contextmanager
-    def held(self) -> Iterator[Sequence[str]]:
-        """Nobody touches the device inside."""
-        try:
-            yield self.recorder.hold()
-        finally:
-            self.recorder.release()
 
     def close(self) -> None:
         """End the loader."""

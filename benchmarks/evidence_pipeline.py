@@ -5,8 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -15,6 +14,7 @@ from torch.nn import functional
 
 from benchmarks.evidence_clock import StepClock
 from benchmarks.evidence_faults import Injector
+from benchmarks.evidence_held import Holdable
 from benchmarks.evidence_model import Block, LanguageModel, Shape
 from pytest_tokbudget.errors import StallError
 from pytest_tokbudget.measuring.clock import SystemClock
@@ -46,7 +46,7 @@ class Drafter(nn.Module):
         return functional.cross_entropy(logits.flatten(0, 1).float(), tokens[:, 1:].flatten())
 
 
-class Pipeline:
+class Pipeline(Holdable):
     """Two threads and a queue between them; ``run`` only waits until steps were made."""
 
     cut_at_marks = True
@@ -82,14 +82,6 @@ class Pipeline:
             if time.monotonic() > patience:
                 raise StallError(f"the pipeline made no {steps} steps in {STALL_SECONDS} s")
             time.sleep(0.002)
-
-    @contextmanager
-    def held(self) -> Iterator[Sequence[str]]:
-        """Nobody touches the device inside."""
-        try:
-            yield self.recorder.hold()
-        finally:
-            self.recorder.release()
 
     def close(self) -> None:
         """End both threads."""

@@ -147,9 +147,10 @@ def _terminal_width() -> int:
 def _shown(options: argparse.Namespace, width: int, color: bool) -> str:
     """Return the text of the file that was named. Raises ``TokbudgetError``."""
     file = _file_at(options.path)
-    if _holds(file, b'"anchor":'):
+    data = _peeked(file)
+    if b'"anchor":' in data:
         return _baseline(file, width, color)
-    if _holds(file, b'"passes":'):
+    if b'"passes":' in data:
         raise UnreadableError(
             f"{file}: a run record, one session's raw data; show takes a run.json or a baseline "
             "(compare the evidence of run records with tokbudget diff)"
@@ -169,12 +170,12 @@ def _file_at(path: Path) -> Path:
     )
 
 
-def _holds(file: Path, key: bytes) -> bool:
-    """Whether ``file`` has a key, truncated or not; the loader says what is wrong with it."""
+def _peeked(file: Path) -> bytes:
+    """What ``file`` holds, to tell its kind, truncated or not; the loader says what is wrong."""
     try:
-        return key in file.read_bytes()
+        return file.read_bytes()
     except OSError:
-        return False
+        return b""
 
 
 def _run(file: Path, width: int, color: bool) -> str:

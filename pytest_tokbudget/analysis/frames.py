@@ -102,6 +102,7 @@ class _Tables:
         self._source = source
         waits = [self._kinds[one[-1]] != FrameKind.RUN for one in stacks.stacks]
         self._waits = np.array(waits, np.bool_)
+        self._keys = [self._key(stack) for stack in range(len(stacks.stacks))]
         self._roots = [self._root(one) for one in stacks.stacks]
         self._pairs, self._sums = self._summed(run_weights(stacks, clocks, self._waits))
 
@@ -135,13 +136,12 @@ class _Tables:
         return np.stack(np.divmod(key, width), axis=1), Weights(wall, cpu)
 
     def _by_frame(self) -> list[FrameRow]:
-        keys = [self._key(stack) for stack in range(len(self._stacks.stacks))]
         rows: dict[tuple[int, int], _Sum] = defaultdict(_Sum)
         stack, thread = self._pairs.T.tolist()
         for at, (wall, cpu) in enumerate(
             zip(self._sums.wall_s.tolist(), self._sums.cpu_s.tolist())
         ):
-            rows[keys[stack[at]]].add(thread[at], wall, cpu)
+            rows[self._keys[stack[at]]].add(thread[at], wall, cpu)
         inclusive = self._inclusive()
         total = sum(one.wall for one in rows.values()) or 1.0
         found = [self._frame_row(key, row, total, inclusive) for key, row in rows.items()]
@@ -196,14 +196,13 @@ class _Tables:
             sums = np.bincount(self._pairs[mine, 0], self._sums.wall_s[mine])
             spent[name] = [(int(stack), float(sums[stack])) for stack in sums.nonzero()[0]]
         stacks, frames = self._stacks.stacks, self._stacks.frames
-        places = [self._key(stack) for stack in range(len(stacks))]
         texts = StackTexts(
             stacks=stacks,
             frames=[(one[0], file, one[2]) for one, file in zip(frames, self._files)],
             waits=[self._kinds[one[-1]] == FrameKind.WAIT for one in stacks],
             innermost=[
                 self._place(leaf) + (f" from {self._place(caller)}" if caller >= 0 else "")
-                for leaf, caller in places
+                for leaf, caller in self._keys
             ],
             rate_hz=self._stacks.rate_hz,
         )

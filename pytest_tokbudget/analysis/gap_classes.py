@@ -7,6 +7,7 @@ too many different ones, leave it without a name.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -47,20 +48,19 @@ class StackSamples:
         named = chosen[chosen >= 0]
         if len(named) < LEAST_SAMPLES:
             return None
-        functions: dict[tuple[str, str | None, LabelKind], int] = {}
-        of_frame = np.array(
-            [
-                functions.setdefault((one.function, one.file, kind), len(functions))
-                for one, kind in zip(self.frames, self.kinds)
-            ]
-        )
-        votes = np.bincount(of_frame[named])
-        top = int(votes.argmax())
-        mine = named[of_frame[named] == top]
-        share = len(mine) / len(chosen)
-        if len(mine) < LEAST_SAMPLES or share < LEAST_AGREEMENT:
+        by_frame = Counter(named.tolist())
+        votes: Counter[tuple[object, ...]] = Counter()
+        for frame, count in by_frame.items():
+            votes[self._function(frame)] += count
+        (function, agreeing), *_ = votes.most_common(1)
+        share = agreeing / len(chosen)
+        if agreeing < LEAST_SAMPLES or share < LEAST_AGREEMENT:
             return None
-        return Agreed(int(np.bincount(mine).argmax()), len(mine), share)
+        lines = (one for one in sorted(by_frame) if self._function(one) == function)
+        return Agreed(max(lines, key=lambda one: by_frame[one]), agreeing, share)
+
+    def _function(self, frame: int) -> tuple[object, ...]:
+        return (*self.frames[frame].place, self.kinds[frame])
 
 
 class Agreed(NamedTuple):
@@ -131,8 +131,7 @@ def name_gaps(decoded: Decoded, samples: StackSamples, window: Window) -> Labels
             if found is None:
                 continue
             frame, agreeing, share = found
-            function = samples.frames[frame]
-            frame = known.setdefault((function.function, function.file), frame)
+            frame = known.setdefault(samples.frames[frame].place, frame)
             counts[frame] += agreeing
             begin = decoded.gaps.begin_ns[mine][which]
             length = (decoded.gaps.end_ns[mine][which] - begin) * share

@@ -192,7 +192,7 @@ def _merged(rows: list[HostLateRow]) -> list[HostLateRow]:
     """Classes with the same answer together, most milliseconds first."""
     together: dict[tuple[object, ...], list[HostLateRow]] = defaultdict(list)
     for row in rows:
-        place = None if row.frame is None else (row.frame.function, row.frame.file)
+        place = None if row.frame is None else row.frame.place
         together[row.device, row.thread, row.cause, place, row.queue].append(row)
     found = []
     for alike in together.values():

@@ -61,6 +61,11 @@ class Frame:
     file: str | None = None
     line: int | None = None
 
+    @property
+    def place(self) -> tuple[str, str | None]:
+        """Function and file: what stays the same from line to line."""
+        return self.function, self.file
+
     def __str__(self) -> str:
         return f"{self.function} ({self.file}:{self.line})" if self.file else self.function
 

@@ -6,7 +6,7 @@ Every figure is derived from the raw marks of the sessions that counted. What is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from math import exp, fsum, log
 from typing import Any
 
@@ -14,14 +14,13 @@ import msgspec
 
 from ..records.evidence import DeviceLedgerMs, Evidence
 from ..records.machine import Accelerator
-from ..records.marks import MarkSeries
 from ..records.result import DeviceResult, FrameResult, StepMs, TestResult
 from ..records.run import RunRecord
 from ..records.verdict import Outcome, Verdict
 from ..records.workload import JsonValue
 from .evidence_findings import changed_counters, ledger_changes, rank_findings
 from .queue_use import queue_results
-from .rates import pooled_step_times_ms, share_above_twice_median, step_percentiles
+from .rates import Floats, pooled_step_times_ms, share_above_twice_median, step_percentiles
 
 _NO_EVIDENCE = "no evidence pass was run"
 _NO_MARKS = "the sessions hold no marks of a counting worker"
@@ -126,7 +125,7 @@ def _figures(
     """Return the fields of ``TestResult`` that need no verdict."""
     counted = [run for run, why in zip(runs, set_aside) if not why] or list(runs)
     first = counted[0]
-    marks = [series for run in counted for series in run.marks]
+    times = pooled_step_times_ms(series for run in counted for series in run.marks)
     unavailable = {name: why for run in runs for name, why in run.unavailable.items()}
     evidence = next((run.evidence for run in runs if run.evidence is not None), None)
     if evidence is not None:
@@ -140,8 +139,8 @@ def _figures(
         "sessions": [_session(run, why) for run, why in zip(runs, set_aside)],
         "steps": min(run.timing.steps for run in counted),
         "warmup_steps": max(run.warmup.steps for run in counted),
-        "step_ms": _step_ms(marks),
-        "stalled_pct": _stalled_pct(marks),
+        "step_ms": _step_ms(times),
+        "stalled_pct": 100 * share_above_twice_median(times) if times.size else None,
         "devices": _devices(first, evidence),
         "queues": queue_results(counted) or None,
         "unavailable": unavailable,
@@ -173,7 +172,7 @@ def _of_evidence(evidence: Evidence, reference: Evidence | None) -> dict[str, An
 
 
 def _session(run: RunRecord, set_aside: str) -> dict[str, JsonValue]:
-    timing, step_ms = run.timing, _step_ms(run.marks)
+    timing, step_ms = run.timing, _step_ms(pooled_step_times_ms(run.marks))
     return {
         "tok_s": timing.tok_s,
         "steps": timing.steps,
@@ -187,14 +186,8 @@ def _session(run: RunRecord, set_aside: str) -> dict[str, JsonValue]:
     }
 
 
-def _step_ms(marks: Iterable[MarkSeries]) -> StepMs | None:
-    times = pooled_step_times_ms(marks)
+def _step_ms(times: Floats) -> StepMs | None:
     return step_percentiles(times) if times.size else None
-
-
-def _stalled_pct(marks: Iterable[MarkSeries]) -> float | None:
-    times = pooled_step_times_ms(marks)
-    return 100 * share_above_twice_median(times) if times.size else None
 
 
 def _devices(run: RunRecord, evidence: Evidence | None) -> list[DeviceResult] | None:

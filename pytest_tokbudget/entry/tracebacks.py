@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from types import TracebackType
 
-PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
+from ..analysis.frame_kinds import OURS
 
 
 def without_our_frames(error: BaseException) -> BaseException:
@@ -14,7 +12,7 @@ def without_our_frames(error: BaseException) -> BaseException:
     kept: list[TracebackType] = []
     at = error.__traceback__
     while at is not None:
-        if not at.tb_frame.f_code.co_filename.startswith(PACKAGE):
+        if not at.tb_frame.f_code.co_filename.startswith(OURS):
             kept.append(at)
         at = at.tb_next
     shown = None
