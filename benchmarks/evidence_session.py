@@ -6,6 +6,7 @@ import gc
 import os
 import platform
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,8 @@ from pytest_tokbudget.records.base import Unavailable
 
 WARMUP_STEPS = 40
 STACK_SECONDS = 0.8
-TRUTH_SHARE = 0.45
+TRUTH_SHARE = {1: 0.65, 2: 0.45}
+"""Of the time there is, by how many densities are traced."""
 SLOWER = {"gpu_bound": 1.3, "launch_bound": 1.3, "pipeline": 0.6, "dflash": 1.9}
 """Sleep of whoever fills the queue, of a step: the loops' loader has nothing else to do in one, the
 pipeline's producer has, and the example has two targets."""
@@ -38,9 +40,12 @@ DENSITIES = {"cuda": (("cuda",), 100), "cpu_cuda": (("cpu", "cuda"), 30)}
 class Session:
     """Runs the phases one after the other and keeps to its time."""
 
-    def __init__(self, name: str, out: Path, seconds: float, dry_run: bool) -> None:
+    def __init__(
+        self, name: str, out: Path, seconds: float, dry_run: bool, densities: Sequence[str]
+    ) -> None:
         self._until = time.monotonic() + seconds
-        self._seconds, self._out, self._name, self._dry = seconds, out, name, dry_run
+        self._truth_until = time.monotonic() + TRUTH_SHARE[len(densities)] * seconds
+        self._out, self._name, self._dry, self._densities = out, name, dry_run, densities
         device = torch.device("cpu" if dry_run else "cuda:0")
         if dry_run:
             torch.set_num_threads(1)
@@ -70,7 +75,7 @@ class Session:
         self._injector.loader_seconds = SLOWER[self._name] * step_ms / 1e3
         self._say(f"step {step_ms:.2f} ms, {self._injector.iterations} iterations of Python")
         self._describe(step_ms)
-        self._meta["truth"] = {one: self._truth(one).plain() for one in self._faults[1:]}
+        self._meta["truth"] = self._truths()
         self._meta["timing_pass"] = {one: self._timing_pass(one) for one in self._faults}
         stacks = Stacks()
         stacks.start(os.getpid())
@@ -84,7 +89,7 @@ class Session:
         self._write("cuda", rows, spy)
         if self._dry:
             self._left_out.append("CPU operators (a dry run has nothing else)")
-        else:
+        elif "cpu_cuda" in self._densities:
             self._write("cpu_cuda", self._trace_all("cpu_cuda", stack_seconds=0.0), None)
         self._workload.close()
 
@@ -114,8 +119,16 @@ class Session:
         self._injector.active = "none"
         return float(np.median(times))
 
-    def _truth(self, fault: str) -> Truth:
-        seconds = 0.3 if self._dry else TRUTH_SHARE * self._seconds / len(self._faults)
+    def _truths(self) -> dict[str, Any]:
+        """The truth of each fault; what one does not need of its time is left to the others."""
+        found = {}
+        faults = self._faults[1:]
+        for at, fault in enumerate(faults):
+            left = (self._truth_until - time.monotonic()) / (len(faults) - at)
+            found[fault] = self._truth(fault, 0.3 if self._dry else left).plain()
+        return found
+
+    def _truth(self, fault: str, seconds: float) -> Truth:
         truth = measure_truth(
             self._workload, fault, self._canary, seconds, *((2,) if self._dry else ())
         )
