@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from msgspec.structs import replace
 from rich.console import Console
 from rich.table import Table
 
@@ -23,8 +24,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.recorded_sessions import load_session
 from benchmarks.recordings import Recording, load_recordings, tags_in
 from pytest_tokbudget.analysis.cause_table import cause_table
+from pytest_tokbudget.analysis.device_growth import STREAM_WAIT
 from pytest_tokbudget.analysis.gap_classes import name_gaps
-from pytest_tokbudget.analysis.growth import STREAM_WAIT, growth_findings, what_if_findings
+from pytest_tokbudget.analysis.growth import growth_findings, what_if_findings
 from pytest_tokbudget.analysis.host_factor import Canary, HostFit, fit_host
 from pytest_tokbudget.analysis.replay_decode import decode
 from pytest_tokbudget.analysis.replay_program import Program
@@ -155,7 +157,7 @@ def causes_table(studied: list[Studied]) -> Table:
         baseline = unfaulted.get(one.recording.tag)
         if one.recording.fault == UNFAULTED or baseline is None:
             continue
-        first = growth_findings(one.table, baseline.table)
+        first = growth_findings(one.table, in_pairs(baseline.table, one.recording))
         second = grown_by_what_if(one.table, baseline.table)
         known = KNOWN_MS.get(one.recording.fault)
         table.add_row(
@@ -168,6 +170,13 @@ def causes_table(studied: list[Studied]) -> Table:
             _expected(one, first, second),
         )
     return table
+
+
+def in_pairs(baseline: CauseTable, faulted: Recording) -> CauseTable:
+    """The baseline's causes with the step that alternated with the faulted one, as in an A/B."""
+    if faulted.reference_ms is None:
+        return baseline
+    return replace(baseline, step_ms=faulted.reference_ms)
 
 
 def grown_by_what_if(now: CauseTable, then: CauseTable) -> list[tuple[str, float]]:

@@ -41,6 +41,7 @@ def load_session(path: Path) -> list[Recording]:
             clean_ms=_unprofiled(meta, fault),
             samples=samples,
             cost_ms=_cost(meta, fault),
+            reference_ms=meta["truth"].get(fault, {}).get("reference_ms"),
             queues=queue_ops(
                 _queues(evidence),
                 _marks(evidence),

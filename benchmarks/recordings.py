@@ -27,8 +27,9 @@ SLEEPERS = frozenset({"nap"})
 @dataclass(frozen=True)
 class Recording:
     """One traced variant. ``clean_ms`` are unprofiled ms a step, one value a repeat; ``cost_ms`` is
-    what the fault costs, with its standard error, where it was measured in pairs. ``canary`` is the
-    window's own, where one was recorded."""
+    what the fault costs, with its standard error, where it was measured in pairs, on the
+    ``reference_ms`` of the blocks between. ``canary`` is the window's own, where one was recorded.
+    """
 
     tag: str
     fault: str
@@ -36,6 +37,7 @@ class Recording:
     clean_ms: tuple[float, ...]
     samples: StackSamples | None
     cost_ms: tuple[float, float] | None = None
+    reference_ms: float | None = None
     queues: QueueOps | None = None
     main_thread: int | None = None
     canary: Canary | None = None

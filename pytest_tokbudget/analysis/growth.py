@@ -2,7 +2,8 @@
 
 A cause cannot cost more than its own host time grew, nor more than the idle time of the device
 grew. The idle time is measured, not read off the trace (whose gaps are the profiler's): it is the
-step of the timing pass less the device's kernel time, which a trace changes by less than 1 %.
+step of the timing pass less the device's kernel time, which a trace changes by less than 1 %; a
+smaller difference of two traces is none.
 
 Host time is the trace's, and traced hosts differ by 10 to 40 % from one session to the next: what a
 thread did between and in launches is compared at one speed, that of the median launch call.
@@ -10,11 +11,12 @@ thread did between and in launches is compared at one speed, that of the median 
 
 from __future__ import annotations
 
-from pytest_tokbudget.records.causes import CauseMs, CauseTable, DeviceMs
+from collections import defaultdict
+
+from pytest_tokbudget.records.causes import CauseMs, CauseTable
 from pytest_tokbudget.records.result import Finding
 
-LEAST_MS = 0.02
-"""Smaller changes a step are not worth a finding."""
+from .device_growth import LEAST_MS, device_findings, idle_growth, with_settled_kernels
 
 DISAGREEMENT = 0.2
 """Where the two ways differ by more than this share of the larger, the cause is approximate."""
@@ -26,21 +28,14 @@ LEAST_SLACK = 0.05
 """A thread that waits for others for this share of a step could be slower at no cost."""
 
 WAITING = "waiting for others"
-SPACING = "kernel spacing"
-BUSY = "kernels"
-COMMUNICATION = "exposed communication"
-STREAM_WAIT = "stream dependency"
+PYTHON = frozenset({"python", "dispatch"})
+"""A thread's time between its calls, with the name of a function and without."""
 UNNAMED = frozenset({"dispatch", "launch calls"})
 """What is left of a thread's time once everything with a name of its own is told apart."""
 ALLOCATOR = "allocator"
 """Frees stop the whole device, whoever makes them."""
 BLOCKING = frozenset({"synchronization", "copies", ALLOCATOR})
 """Calls in which a host waits for its device: the less, the slower the trace makes that host."""
-
-
-def idle_ms(table: CauseTable, device: DeviceMs) -> float:
-    """Measured idle time of a device, ms a step: timing pass less kernel time."""
-    return max(table.step_ms - device.busy_ms - device.exposed_communication_ms, 0.0)
 
 
 def growth_findings(now: CauseTable, then: CauseTable) -> list[Finding]:
@@ -52,17 +47,23 @@ def growth_findings(now: CauseTable, then: CauseTable) -> list[Finding]:
     and nothing else ran, is the dependency's and not the kernels'. What the timing pass itself
     recorded (waiting in queues) is believed first, dispatch and launch calls, which have no name
     but their thread's, last; between them the largest come first, and each gets no more of the idle
-    time than those before it left. Other threads' waits are no causes (whoever feeds or reads a
-    slower step waits longer), nor is anything but the allocator in a thread that waits for others:
-    it had time to spare.
+    time than those before it left. Functions of a thread cost together no more than its Python
+    grew: one that the samples named in this session alone was there before, unnamed. Other threads'
+    waits are no causes (whoever feeds or reads a slower step waits longer), nor is anything but the
+    allocator in a thread that waits for others: it had time to spare.
     """
-    left = _idle_growth(now, then)
-    findings = _device_findings(now, then, left)
+    now = with_settled_kernels(now, then)
+    left = idle_growth(now, then)
+    python_left = _python_growth(now, then)
+    findings = device_findings(now, then, left)
     for cause, old, grown in _grown(now, then):
         reachable = {one: left[one] for one in cause.devices if one in left} or left
         device = max(reachable, key=lambda one: reachable[one], default=None)
         cap = reachable[device] if device else now.step_ms - then.step_ms
         ms = min(grown, max(cap, 0.0))
+        if cause.cause in PYTHON:
+            ms = min(ms, python_left[cause.thread])
+            python_left[cause.thread] -= max(ms, 0.0)
         if ms >= LEAST_MS:
             findings.append(_finding(cause, old, ms, device))
             for one in list(reachable):
@@ -99,77 +100,33 @@ def _grown_ms(cause: CauseMs, old: CauseMs | None, now: CauseTable, then: CauseT
     """By how much the host time of a cause grew, ms a step, at the speed of the baseline's trace
     where it is the time between calls or in launches. Calls that block cost what they end, too: the
     host's lead over the device, which a trace shortens and the replay gives back."""
-    then_ms = old.direct_ms if old else 0.0
-    if cause.cause in UNNAMED and now.launch_call_us and then.launch_call_us:
-        return cause.direct_ms * then.launch_call_us / now.launch_call_us - then_ms
-    grown = cause.direct_ms - then_ms
+    grown = _at_speed_of(then, now, cause) - (old.direct_ms if old else 0.0)
     if cause.cause in BLOCKING and grown >= LEAST_MS:
         return max(grown, _what_if_growth(cause, old) or 0.0)
+    return grown
+
+
+def _at_speed_of(then: CauseTable, now: CauseTable, cause: CauseMs) -> float:
+    if cause.cause in UNNAMED and now.launch_call_us and then.launch_call_us:
+        return cause.direct_ms * then.launch_call_us / now.launch_call_us
+    return cause.direct_ms
+
+
+def _python_growth(now: CauseTable, then: CauseTable) -> dict[str | None, float]:
+    """By how much all the time between a thread's calls grew, ms a step."""
+    grown: dict[str | None, float] = defaultdict(float)
+    for one in now.causes:
+        if one.cause in PYTHON:
+            grown[one.thread] += _at_speed_of(then, now, one)
+    for one in then.causes:
+        if one.cause in PYTHON:
+            grown[one.thread] -= one.direct_ms
     return grown
 
 
 def _key(cause: CauseMs) -> tuple[str, str | None, str | None, str | None]:
     """What makes a cause the same in two sessions: lines move, functions stay."""
     return cause.cause, cause.thread, cause.function, cause.file
-
-
-def _idle_growth(now: CauseTable, then: CauseTable) -> dict[str, float]:
-    old = {one.device: idle_ms(then, one) for one in then.devices}
-    return {
-        one.device: idle_ms(now, one) - old[one.device] for one in now.devices if one.device in old
-    }
-
-
-def _device_findings(
-    now: CauseTable, then: CauseTable, idle_growth: dict[str, float]
-) -> list[Finding]:
-    """Growth of a device's own time: its kernels, the waits of its streams for each other, its
-    exposed communication, its spacing. Takes from ``idle_growth`` what a held stream left idle."""
-    before = {one.device: one for one in then.devices}
-    findings = []
-    for device in now.devices:
-        old = before.get(device.device)
-        if old is None:
-            continue
-        cap = max(idle_growth[device.device], 0.0)
-        busy = device.busy_ms - old.busy_ms
-        waited = _stream_wait_growth(device, old, cap)
-        # Work of a third stream that once filled the wait leaves the device idle when it is over.
-        idled = max(waited - max(busy, 0.0), 0.0)
-        idle_growth[device.device] -= idled
-        spacing = min(device.spacing_ms - old.spacing_ms, cap - idled)
-        for cause, new_ms, old_ms, ms in (
-            (BUSY, device.busy_ms, old.busy_ms, busy - waited),
-            (STREAM_WAIT, device.stream_wait_ms, old.stream_wait_ms, waited),
-            (
-                COMMUNICATION,
-                device.exposed_communication_ms,
-                old.exposed_communication_ms,
-                device.exposed_communication_ms - old.exposed_communication_ms,
-            ),
-            (SPACING, device.spacing_ms, old.spacing_ms, spacing),
-        ):
-            if ms >= LEAST_MS:
-                findings.append(
-                    Finding(
-                        cause=cause,
-                        device=device.device,
-                        ms_per_step=new_ms,
-                        baseline_ms_per_step=old_ms,
-                        delta_ms_per_step=ms,
-                        method="growth",
-                    )
-                )
-    return findings
-
-
-def _stream_wait_growth(device: DeviceMs, old: DeviceMs, idle_growth_ms: float) -> float:
-    """By how much the step grew while a stream waited: a wait that lengthened without lengthening
-    the device's work or its idle time cost nothing (the work ran before, with or without it)."""
-    if device.stream_wait_ms is None or old.stream_wait_ms is None:
-        return 0.0
-    grown = device.stream_wait_ms - old.stream_wait_ms
-    return max(min(grown, device.busy_ms - old.busy_ms + idle_growth_ms), 0.0)
 
 
 def _finding(cause: CauseMs, old: CauseMs | None, ms: float, device: str | None) -> Finding:

@@ -176,3 +176,31 @@ def test_causes_together_cost_no_more_than_the_idle_grew() -> None:
         ("copies", 2.0),
         ("python: pack", 1.0),
     ]
+
+
+def test_a_function_named_in_one_session_alone_was_there_before() -> None:
+    then = table(10.0, 6.0, cause("dispatch", 20.0))
+    blocks = cause("python", 2.5, function="make_blocks")
+    now = table(12.0, 6.0, cause("dispatch", 17.6), blocks, cause("copies", 1.5))
+    found = {one.cause: one.delta_ms_per_step for one in growth_findings(now, then)}
+    # The thread's Python grew from 20.0 to 20.1 ms, whatever part of it has a name.
+    assert found == pytest.approx({"copies": 1.5, "python: make_blocks": 0.1})
+
+
+def test_kernels_that_fell_where_the_device_was_idle_cost_nothing() -> None:
+    assert growth_findings(table(10.0, 8.0), table(10.0, 6.0)) == []
+    (finding,) = growth_findings(table(10.5, 8.0), table(10.0, 6.0))
+    assert finding.cause == "kernels"
+    assert finding.delta_ms_per_step == pytest.approx(0.5)
+
+
+def test_a_stream_that_waited_where_the_device_was_idle_cost_nothing() -> None:
+    assert growth_findings(held(10.0, 8.0, 2.5), held(10.0, 6.0, 0.0)) == []
+
+
+def test_kernel_time_within_what_a_trace_changes_is_not_taken_for_idle_time() -> None:
+    then = table(30.0, 29.0, cause("synchronization", 0.0))
+    now = table(30.5, 28.8, cause("synchronization", 4.0))
+    (finding,) = growth_findings(now, then)
+    assert finding.cause == "synchronization"
+    assert finding.delta_ms_per_step == pytest.approx(0.5)

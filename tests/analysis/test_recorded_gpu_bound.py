@@ -9,7 +9,8 @@ import pytest
 from benchmarks.evidence_files import read
 from pytest_tokbudget.analysis.cause_table import cause_table
 from pytest_tokbudget.analysis.causes import Cause
-from pytest_tokbudget.analysis.growth import STREAM_WAIT, growth_findings
+from pytest_tokbudget.analysis.device_growth import STREAM_WAIT
+from pytest_tokbudget.analysis.growth import growth_findings
 from pytest_tokbudget.analysis.ledger import DeviceLedger, Ledger, build_ledger
 from pytest_tokbudget.analysis.replay_decode import decode
 from pytest_tokbudget.analysis.replay_lanes import lane_events
