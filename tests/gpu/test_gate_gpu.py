@@ -15,6 +15,9 @@ pytestmark = pytest.mark.gpu
 
 PROJECT = """
 import os
+import time
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -34,11 +37,37 @@ def test_train_step(tokbudget):
         return 2048
 
     tokbudget(step)
+
+
+def pack_documents():
+    value = 1
+    for _ in range(60_000):
+        value = (value * 1_103_515_245 + 12_345) & 0x7FFFFFFF
+    return value
+
+
+@pytest.mark.tokbudget(steps=200, tolerance="50%", sessions="1:1")
+def test_host_step(tokbudget):
+    model = torch.nn.Sequential(*(torch.nn.Linear(256, 256) for _ in range(32))).cuda()
+    x = torch.ones(64, 256, device="cuda")
+    packing_ns = []
+
+    def step():
+        model(x).square().mean().backward()
+        torch.cuda.synchronize()
+        if os.environ.get("PACK"):
+            begun = time.perf_counter_ns()
+            pack_documents()
+            packing_ns.append(time.perf_counter_ns() - begun)
+        return 64
+
+    tokbudget(step)
+    Path("packing_ms").write_text(str(sum(packing_ns) / max(len(packing_ns), 1) / 1e6))
 """
 
 
 def run(project: Path, *args: str, **environment: str) -> tuple[int, str, dict[str, Any]]:
-    """Run pytest on the project; its status, what it printed, and its only test of run.json."""
+    """Run pytest on the project; its status, what it printed, and the tests of run.json."""
     found = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "pytest_tokbudget.plugin", *args],
         cwd=project,
@@ -47,21 +76,28 @@ def run(project: Path, *args: str, **environment: str) -> tuple[int, str, dict[s
         text=True,
         check=False,
     )
-    (test,) = json.loads((project / ".tokbudget" / "run.json").read_text())["tests"]
-    return found.returncode, found.stdout + found.stderr, test
+    tests = json.loads((project / ".tokbudget" / "run.json").read_text())["tests"]
+    by_name = {one["nodeid"].rpartition("::")[2]: one for one in tests}
+    return found.returncode, found.stdout + found.stderr, by_name
 
 
-def test_a_regression_says_where_the_milliseconds_went(tmp_path: Path) -> None:
-    (tmp_path / "test_step.py").write_text(PROJECT)
-    (tmp_path / "pytest.ini").write_text("[pytest]\n")
-    status, said, stored = run(
-        tmp_path, "--tokbudget-refresh", "first", "--tokbudget-sessions", "3"
-    )
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with two tests and their baselines."""
+    path = tmp_path_factory.mktemp("gate")
+    (path / "test_step.py").write_text(PROJECT)
+    (path / "pytest.ini").write_text("[pytest]\n")
+    status, said, tests = run(path, "--tokbudget-refresh", "first", "--tokbudget-sessions", "3")
     assert status == 0, said
-    assert stored["outcome"] == "RECORDED"
+    assert {one["outcome"] for one in tests.values()} == {"RECORDED"}
+    (path / "first.json").write_text(json.dumps(tests))
+    return path
 
-    status, said, test = run(tmp_path, "--tokbudget", CHURN="1")
 
+def test_a_regression_says_where_the_milliseconds_went(project: Path) -> None:
+    status, said, tests = run(project, "--tokbudget", "-k", "train", CHURN="1")
+
+    test = tests["test_train_step"]
     assert status == 1, said
     assert test["outcome"] == "REGRESSED"
     (device,) = test["devices"]
@@ -70,7 +106,23 @@ def test_a_regression_says_where_the_milliseconds_went(tmp_path: Path) -> None:
     assert 0 < device["busy_ms_per_step"] < step_ms
     assert device["uuid"].startswith("GPU-")
     assert test["findings"][0]["cause"] == "allocator"
-    assert test["counters"]["kernel_launches"] == stored["counters"]["kernel_launches"] > 0
-    assert test["counters"]["device_frees"] > stored["counters"].get("device_frees", 0)
+    counters = test["counters"]
+    stored = json.loads((project / "first.json").read_text())["test_train_step"]["counters"]
+    assert counters["kernel_launches"] == stored["kernel_launches"] > 0
+    assert counters["device_frees"] > stored.get("device_frees", 0)
     assert 0 < test["perturbation"]["cuda"] < 1.5
     assert "allocator" in said
+
+
+def test_idle_time_that_a_function_causes_is_that_functions(project: Path) -> None:
+    _, said, tests = run(
+        project, "--tokbudget", "--tokbudget-evidence", "always", "-k", "host", PACK="1"
+    )
+
+    test = tests["test_host_step"]
+    packing_ms = float((project / "packing_ms").read_text())
+    first = test["findings"][0]
+    assert first["cause"] == "python: pack_documents", said
+    line = (project / "test_step.py").read_text().splitlines()[first["line"] - 1]
+    assert line.strip().startswith(("for _ in range", "value = (value"))
+    assert first["delta_ms_per_step"] >= 0.9 * packing_ms, said
