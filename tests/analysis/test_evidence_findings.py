@@ -5,15 +5,16 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from pytest_tokbudget.analysis.evidence_findings import (
     MOST,
-    MOST_KEPT,
     changed_counters,
     ledger_changes,
     ledger_difference,
     rank_findings,
 )
+from pytest_tokbudget.analysis.frame_growth import MOST_KEPT
 from pytest_tokbudget.records.causes import CauseMs, CauseTable
 from pytest_tokbudget.records.evidence import DeviceLedgerMs, Evidence
 from pytest_tokbudget.records.result import FrameResult
@@ -113,6 +114,45 @@ def test_a_frame_unseen_in_a_full_baseline_may_have_cost_what_the_coldest_did() 
 def test_at_most_ten_and_no_scatter() -> None:
     assert len(rank_findings(host(*((f"f{n}", 1, 2.0) for n in range(15))), None)) == MOST
     assert rank_findings(host(("f", 1, 10.04)), host(("f", 1, 10.0))) == []
+
+
+def on_device(step_ms: float, dispatch_ms: float, *frames: Frame, **named: float) -> Evidence:
+    """Of a trace that left Python unnamed, or named some of it, and of stacks sampled before."""
+    python = [
+        CauseMs(cause="python", thread="MainThread", function=name, direct_ms=ms)
+        for name, ms in named.items()
+    ]
+    dispatch = CauseMs(cause="dispatch", thread="MainThread", direct_ms=dispatch_ms)
+    causes = CauseTable(
+        step_ms=step_ms, traced_step_ms=step_ms, devices=[], causes=[dispatch, *python]
+    )
+    return replace(host(*frames), causes=causes)
+
+
+def test_the_stacks_name_what_the_trace_left_unnamed() -> None:
+    now = on_device(15.5, 12.1, ("pack", 30, 6.7), ("backward", 9, 3.9))
+    first, second = rank_findings(now, on_device(5.0, 5.0, ("backward", 9, 3.9)))
+
+    assert (first.cause, first.line, first.thread) == ("python: pack", 30, "MainThread")
+    assert (first.ms_per_step, first.baseline_ms_per_step) == (6.7, 0.0)
+    assert first.delta_ms_per_step == pytest.approx(6.7)
+    assert second.cause == "dispatch"
+    assert second.delta_ms_per_step == pytest.approx(0.4)
+
+
+def test_a_function_that_explains_little_of_the_growth_does_not_name_it() -> None:
+    now = on_device(15.5, 12.1, ("pack", 30, 3.0), ("backward", 9, 3.0))
+    (found,) = rank_findings(now, on_device(5.0, 5.5, ("backward", 9, 3.0)))
+
+    assert found.cause == "dispatch"
+
+
+def test_what_the_trace_has_named_is_not_named_again() -> None:
+    now = on_device(10.5, 6.5, ("pack", 30, 4.0), pack=4.0)
+    first, second = rank_findings(now, on_device(5.0, 5.5, ("backward", 9, 3.0)))
+
+    assert (first.cause, first.delta_ms_per_step) == ("python: pack", 4.0)
+    assert (second.cause, second.delta_ms_per_step) == ("dispatch", 1.0)
 
 
 def test_exact_counters_that_changed() -> None:

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from ...analysis.counters import counters_by_step
-from ...analysis.cpu_summary import CpuSummary, summarize_cpu
+from ...analysis.cpu_summary import summarize_cpu
 from ...analysis.ledger import build_ledger
 from ...analysis.timeline import Timeline, Window
 from ...analysis.trace_samples import trace_samples
 from ...analysis.traced_evidence import (
     TraceEvidence,
-    TraceFindings,
     step_ends_ns,
     traced_evidence,
 )
@@ -28,6 +27,14 @@ from ...records.counters import TracedCounters
 from ...records.cpu import CpuRecord
 from ...records.evidence import Evidence
 from ...records.run import Pass, RunRecord
+from .evidence_parts import (
+    GAP_NAMES,
+    frames_ms,
+    missing_host,
+    unsampled,
+    with_trace,
+    without_device,
+)
 
 if TYPE_CHECKING:
     from ...measuring.measurement import Measurement
@@ -140,12 +147,12 @@ class EvidencePass:
         return replace(
             found,
             hot_frames=summary.hot_frames,
-            frames_ms=_frames_ms(summary, sampled),
+            frames_ms=frames_ms(summary, sampled),
             threads=summary.threads,
             sentences=summary.sentences,
             sampling=summary.sampling,
             counters={**found.counters, **counters},
-            unavailable={**found.unavailable, **_missing_host(summary, sampled)},
+            unavailable={**found.unavailable, **missing_host(summary, sampled)},
         )
 
     def _host_counters(self, record: CpuRecord, sampled: Pass) -> dict[str, float]:
@@ -167,19 +174,25 @@ class EvidencePass:
         """Add ledgers, causes and counters where a CUDA device was traced."""
         record = self._trace.traced
         if traced is None or record is None:
-            return _without_device(found, found.unavailable.get(TRACE, "no device was traced"))
+            return without_device(found, found.unavailable.get(TRACE, "no device was traced"))
         if isinstance(record.trace, Unavailable):
-            return _without_device(found, str(record.trace))
-        evidence = self._trace_evidence(record, record.trace, measurement, traced, unix_offset_ns)
+            return without_device(found, str(record.trace))
+        cpu = self._trace.cpu.record(measurement.marks)
+        evidence = self._trace_evidence(
+            record, record.trace, cpu, measurement, traced, unix_offset_ns
+        )
         findings = traced_evidence(evidence)
         if isinstance(findings, Unavailable):
-            return _without_device(found, str(findings))
-        return _with_trace(found, findings, record, traced.steps)
+            return without_device(found, str(findings))
+        if evidence.samples is None:
+            found = replace(found, unavailable={**found.unavailable, GAP_NAMES: unsampled(cpu)})
+        return with_trace(found, findings, record, traced.steps)
 
     def _trace_evidence(
         self,
         record: Traced,
         trace: RawTrace,
+        cpu: CpuRecord,
         measurement: Measurement,
         traced: Pass,
         unix_offset_ns: int,
@@ -187,7 +200,6 @@ class EvidencePass:
         timing = measurement.timing
         traced_ns = (traced.start_ns, traced.end_ns)
         timeline = self._timeline(trace, measurement, traced, unix_offset_ns)
-        cpu = self._trace.cpu.record(measurement.marks)
         return TraceEvidence(
             timeline=timeline,
             timing_step_ms=(timing.end_ns - timing.start_ns - timing.held_ns) / 1e6 / timing.steps,
@@ -217,57 +229,3 @@ def _roles(recorder: Recorder) -> Mapping[int, str]:
 def _cuda_indices(devices: Sequence[str]) -> tuple[int, ...]:
     named = (one.partition(":") for one in devices)
     return tuple(sorted(int(index or 0) for kind, _, index in named if kind == "cuda"))
-
-
-def _frames_ms(summary: CpuSummary, sampled: Pass | None) -> list[float]:
-    if summary.tables is None or sampled is None:
-        return []
-    steps = sampled.steps * summary.tables.seconds * 1e9 / (sampled.end_ns - sampled.start_ns)
-    return [1e3 * cost_s / steps for cost_s in summary.costs_s]
-
-
-def _missing_host(summary: CpuSummary, sampled: Pass | None) -> dict[str, str]:
-    """Reasons by the names of ``run.json``."""
-    missing = dict(summary.unavailable)
-    if sampled is None:
-        return missing
-    if not summary.hot_frames:
-        missing["hot_frames"] = missing.get("stacks", "no frame cost a hundredth of the time")
-    if not summary.threads:
-        missing["threads"] = missing.get("thread clocks", "no thread was seen")
-    return missing
-
-
-def _without_device(found: Evidence, reason: str) -> Evidence:
-    names = ("ledger", "causes", TRACE)
-    return replace(found, unavailable={**dict.fromkeys(names, reason), **found.unavailable})
-
-
-def _with_trace(found: Evidence, findings: TraceFindings, record: Traced, steps: int) -> Evidence:
-    counters = {name: sum(counts) / steps for name, counts in findings.counters.items()}
-    memory: dict[str, float] = {}
-    unavailable = dict(found.unavailable)
-    if isinstance(record.allocator, Unavailable):
-        unavailable["memory"] = str(record.allocator)
-    else:
-        for one in record.allocator:
-            counters |= {
-                name: counters.get(name, 0.0) + value
-                for name, value in one.counters_per_step(steps).items()
-                if not name.startswith("memory_")
-            }
-            memory[f"{one.device} peak"] = one.peak_allocated_bytes
-            memory[f"{one.device} peak reserved"] = one.peak_reserved_bytes
-            memory[f"{one.device} reserved growth"] = one.reserved_change_bytes
-    if isinstance(findings.causes, Unavailable):
-        unavailable["causes"] = str(findings.causes)
-    return replace(
-        found,
-        ledgers=findings.ledgers,
-        causes=None if isinstance(findings.causes, Unavailable) else findings.causes,
-        sentences=[*found.sentences, *findings.sentences],
-        counters={**found.counters, **counters},
-        counters_by_step=findings.counters,
-        memory=memory,
-        unavailable=unavailable,
-    )

@@ -1,0 +1,80 @@
+"""What of the instruments' records goes where in the evidence, and what is missing in it."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from ...analysis.cpu_summary import CpuSummary
+from ...analysis.traced_evidence import TraceFindings
+from ...evidence.instruments import TRACE, Traced
+from ...records.base import Unavailable
+from ...records.cpu import CpuRecord
+from ...records.evidence import Evidence
+from ...records.run import Pass
+
+GAP_NAMES = "gap names"
+"""What samples of the trace would have named: time of a thread between its calls."""
+
+
+def frames_ms(summary: CpuSummary, sampled: Pass | None) -> list[float]:
+    """What each hot frame costs its threads, ms a step of the sampled pass."""
+    if summary.tables is None or sampled is None:
+        return []
+    steps = sampled.steps * summary.tables.seconds * 1e9 / (sampled.end_ns - sampled.start_ns)
+    return [1e3 * cost_s / steps for cost_s in summary.costs_s]
+
+
+def missing_host(summary: CpuSummary, sampled: Pass | None) -> dict[str, str]:
+    """Reasons by the names of ``run.json``."""
+    missing = dict(summary.unavailable)
+    if sampled is None:
+        return missing
+    if not summary.hot_frames:
+        missing["hot_frames"] = missing.get("stacks", "no frame cost a hundredth of the time")
+    if not summary.threads:
+        missing["threads"] = missing.get("thread clocks", "no thread was seen")
+    return missing
+
+
+def unsampled(cpu: CpuRecord) -> str:
+    """Why no stack of a trace could name what its threads did between their calls."""
+    if cpu.stacks is None:
+        return cpu.unavailable.get("stacks", "no stack was sampled in the trace")
+    return cpu.stacks.unaligned or "no stack was sampled in the trace"
+
+
+def without_device(found: Evidence, reason: str) -> Evidence:
+    """Say of everything that a device trace tells why it is missing."""
+    names = ("ledger", "causes", TRACE)
+    return replace(found, unavailable={**dict.fromkeys(names, reason), **found.unavailable})
+
+
+def with_trace(found: Evidence, findings: TraceFindings, record: Traced, steps: int) -> Evidence:
+    """Add what a device trace of ``steps`` steps, and the allocator beside it, told."""
+    counters = {name: sum(counts) / steps for name, counts in findings.counters.items()}
+    memory: dict[str, float] = {}
+    unavailable = dict(found.unavailable)
+    if isinstance(record.allocator, Unavailable):
+        unavailable["memory"] = str(record.allocator)
+    else:
+        for one in record.allocator:
+            counters |= {
+                name: counters.get(name, 0.0) + value
+                for name, value in one.counters_per_step(steps).items()
+                if not name.startswith("memory_")
+            }
+            memory[f"{one.device} peak"] = one.peak_allocated_bytes
+            memory[f"{one.device} peak reserved"] = one.peak_reserved_bytes
+            memory[f"{one.device} reserved growth"] = one.reserved_change_bytes
+    if isinstance(findings.causes, Unavailable):
+        unavailable["causes"] = str(findings.causes)
+    return replace(
+        found,
+        ledgers=findings.ledgers,
+        causes=None if isinstance(findings.causes, Unavailable) else findings.causes,
+        sentences=[*found.sentences, *findings.sentences],
+        counters={**found.counters, **counters},
+        counters_by_step=findings.counters,
+        memory=memory,
+        unavailable=unavailable,
+    )
