@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -16,6 +13,7 @@ from torch import Tensor
 from .config import Model
 from .data import DocumentStream
 from .disturbances import CorrelatedStall
+from .lanes import Lane, release_cached_memory
 from .loss import decay, draft_loss
 from .masks import Layout, MaskBuilder
 from .model import Drafter, Target
@@ -42,38 +40,6 @@ class HiddenStates:
 
     batch: Batch
     hidden: Tensor
-
-
-class Lane:
-    """A device and a stream of one's own; on a CPU merely the device.
-
-    ``enter`` makes both current in the calling thread.
-    """
-
-    def __init__(self, device: torch.device) -> None:
-        self.device = device
-        self.stream: torch.cuda.Stream | None = None
-        if device.type == "cuda":
-            self.stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
-
-    @contextmanager
-    def enter(self) -> Iterator[None]:
-        """Work on this lane inside the block."""
-        if self.stream is None:
-            # One thread each: two pools of threads on two cores fight for them.
-            torch.set_num_threads(1)
-            yield
-        else:
-            with torch.cuda.device(self.device), torch.cuda.stream(self.stream):
-                yield
-
-    def mark(self) -> torch.cuda.Event | None:
-        """Return an event after all work queued so far."""
-        if self.stream is None:
-            return None
-        event = torch.cuda.Event()  # type: ignore[no-untyped-call]
-        event.record(self.stream)
-        return event
 
 
 class RealTarget:
@@ -258,15 +224,6 @@ class RealDrafter:
         if len(self._ends) > RUN_AHEAD_STEPS:
             with self._recorder.wait("run-ahead"):
                 self._ends.popleft().synchronize()
-
-
-def release_cached_memory() -> None:
-    """Give cached memory back to the driver; on a CPU to the kernel."""
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
-    else:
-        gc.collect(0)
-        ctypes.CDLL(None).malloc_trim(0)
 
 
 def build_real(workshop: Workshop) -> tuple[list[TargetStage], list[DrafterStage]]:
