@@ -21,19 +21,24 @@ from pathlib import Path
 import pytest
 import torch
 
-@pytest.mark.tokbudget(steps=60, tolerance="5%", sessions="2:2")
+@pytest.mark.tokbudget(steps=60, tolerance="5%", sessions="2:4")
 def test_train_step(tokbudget):
     model = torch.nn.Sequential(*(torch.nn.Linear(2048, 2048) for _ in range(16))).cuda()
     optimizer = torch.optim.AdamW(model.parameters())
     x = torch.ones(2048, 2048, device="cuda")
 
-    def step():
-        loss = model(x).square().mean()
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
+    def churn():
         if os.environ.get("CHURN"):
             torch.cuda.empty_cache()
+
+    def step():
+        loss = model(x).square().mean()
+        churn()
+        loss.backward()
+        churn()
+        optimizer.step()
+        optimizer.zero_grad()
+        churn()
         return 2048
 
     tokbudget(step)
