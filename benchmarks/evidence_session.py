@@ -6,7 +6,6 @@ import gc
 import os
 import platform
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +28,8 @@ from pytest_tokbudget.records.base import Unavailable
 
 WARMUP_STEPS = 40
 STACK_SECONDS = 0.8
-TRUTH_SHARE = {1: 0.65, 2: 0.45}
-"""Of the time there is, by how many densities are traced."""
+TRUTH_SHARE, TRUTH_SHARE_CUDA_ONLY = 0.45, 0.65
+"""Of the time there is, with both densities traced and with the first alone."""
 SLOWER = {"gpu_bound": 1.3, "launch_bound": 1.3, "pipeline": 0.6, "dflash": 1.9}
 """Sleep of whoever fills the queue, of a step: the loops' loader has nothing else to do in one, the
 pipeline's producer has, and the example has two targets."""
@@ -41,11 +40,12 @@ class Session:
     """Runs the phases one after the other and keeps to its time."""
 
     def __init__(
-        self, name: str, out: Path, seconds: float, dry_run: bool, densities: Sequence[str]
+        self, name: str, out: Path, seconds: float, dry_run: bool, cuda_only: bool
     ) -> None:
         self._until = time.monotonic() + seconds
-        self._truth_until = time.monotonic() + TRUTH_SHARE[len(densities)] * seconds
-        self._out, self._name, self._dry, self._densities = out, name, dry_run, densities
+        share = TRUTH_SHARE_CUDA_ONLY if cuda_only else TRUTH_SHARE
+        self._truth_until = time.monotonic() + share * seconds
+        self._out, self._name, self._dry, self._cuda_only = out, name, dry_run, cuda_only
         device = torch.device("cpu" if dry_run else "cuda:0")
         if dry_run:
             torch.set_num_threads(1)
@@ -89,7 +89,7 @@ class Session:
         self._write("cuda", rows, spy)
         if self._dry:
             self._left_out.append("CPU operators (a dry run has nothing else)")
-        elif "cpu_cuda" in self._densities:
+        elif not self._cuda_only:
             self._write("cpu_cuda", self._trace_all("cpu_cuda", stack_seconds=0.0), None)
         self._workload.close()
 

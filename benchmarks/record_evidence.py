@@ -1,15 +1,15 @@
 """Records what the ledger and the causes are tested on: real runs with their unprofiled truth.
 
     python benchmarks/record_evidence.py --out DIR [--seconds 400] [--dry-run-cpu]
-        [--one WORKLOAD] [--densities cuda]
+        [--one WORKLOAD] [--cuda-only]
     python benchmarks/record_evidence.py --compact FROM TO
 
 Four workloads (a GPU-bound loop, a launch-bound loop, a threaded two-stage pipeline, the example
 pipeline), each in a process of its own; each with the faults of ``evidence_faults``, one at a time.
 First the truth (ABBA, nothing attached), then a timing pass of each fault, then its CUDA-only trace
 (100 steps, with stacks by py-spy where it is installed), then one with CPU operators (30 steps).
-Files are written after each of the two (``--densities``). ``--seconds`` bounds the whole; what no
-longer fits is left out and named.
+Files are written after each of the two (``--cuda-only``: the first alone). ``--seconds`` bounds
+the whole; what no longer fits is left out and named.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "examples")]
 
 WORKLOADS = ("gpu_bound", "launch_bound", "pipeline", "dflash")
-DENSITIES = ("cuda", "cpu_cuda")
 COMPACT_FAULTS = ("none", "item", "cache")
 COMPACT_STEPS = 12
 
@@ -36,7 +35,8 @@ def record_all(arguments: argparse.Namespace) -> int:
     for at, name in enumerate(WORKLOADS):
         share = (until - time.monotonic()) / (len(WORKLOADS) - at)
         command = [sys.executable, __file__, "--out", str(arguments.out), "--one", name]
-        command += ["--seconds", f"{share:.0f}", "--densities", *arguments.densities]
+        command += ["--seconds", f"{share:.0f}"]
+        command += ["--cuda-only"] if arguments.cuda_only else []
         command += ["--dry-run-cpu"] if arguments.dry_run_cpu else []
         print(f"== {name}: {share:.0f} s", flush=True)
         try:
@@ -62,7 +62,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     parser.add_argument("--seconds", type=float, default=400.0)
     parser.add_argument("--one", choices=WORKLOADS)
-    parser.add_argument("--densities", nargs="+", choices=DENSITIES, default=DENSITIES)
+    parser.add_argument("--cuda-only", action="store_true")
     parser.add_argument("--dry-run-cpu", action="store_true")
     parser.add_argument("--compact", type=Path, nargs=2, metavar=("FROM", "TO"))
     arguments = parser.parse_args()
@@ -78,7 +78,7 @@ def main() -> None:
             arguments.out,
             arguments.seconds,
             arguments.dry_run_cpu,
-            arguments.densities,
+            arguments.cuda_only,
         ).record()
     else:
         raise SystemExit(record_all(arguments))
