@@ -28,9 +28,10 @@ from pytest_tokbudget.analysis.device_growth import STREAM_WAIT
 from pytest_tokbudget.analysis.gap_classes import name_gaps
 from pytest_tokbudget.analysis.growth import growth_findings, what_if_findings
 from pytest_tokbudget.analysis.host_factor import Canary, HostFit, fit_host
+from pytest_tokbudget.analysis.replay_cause import ReplayCause
 from pytest_tokbudget.analysis.replay_decode import decode
 from pytest_tokbudget.analysis.replay_program import Program
-from pytest_tokbudget.analysis.whatif import ReplayCause, WhatIf, what_if
+from pytest_tokbudget.analysis.whatif import WhatIf, what_if
 from pytest_tokbudget.records.causes import CauseTable
 from pytest_tokbudget.records.result import Finding
 

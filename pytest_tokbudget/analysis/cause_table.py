@@ -10,10 +10,11 @@ from pytest_tokbudget.records.causes import CauseMs, CauseTable, DeviceMs
 
 from .host_factor import HostFit
 from .intervals import label_stretch
+from .replay_cause import ReplayCause
 from .replay_program import CallKind, FloatArray, Program
 from .stream_waits import exposed_wait_ns
 from .timeline import BoolArray, DeviceKind, Timeline, device_label
-from .whatif import ReplayCause, WhatIf
+from .whatif import WhatIf
 
 _CALLS = {
     ReplayCause.COPY: (CallKind.COPY,),

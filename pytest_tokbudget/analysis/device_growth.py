@@ -10,14 +10,16 @@ from msgspec.structs import replace
 from pytest_tokbudget.records.causes import CauseTable, DeviceMs
 from pytest_tokbudget.records.result import Finding
 
+from .replay_cause import ReplayCause
+
 LEAST_MS = 0.02
 """Smaller changes a step are not worth a finding."""
 
 TRACED_KERNELS = 0.01
 """Kernel time of two traces differs by up to this share without any change of the kernels."""
 
-SPACING = "kernel spacing"
-BUSY = "kernels"
+SPACING = ReplayCause.SPACING.value
+BUSY = ReplayCause.BUSY.value
 COMMUNICATION = "exposed communication"
 STREAM_WAIT = "stream dependency"
 

@@ -13,8 +13,8 @@ from ..records.causes import CauseMs, CauseTable, DeviceMs
 from ..records.evidence import DeviceLedgerMs
 from .causes import BUSY, Cause, cause_title
 from .ledger import DeviceLedger
+from .replay_cause import ReplayCause
 from .timeline import device_label
-from .whatif import ReplayCause
 
 UNEXPLAINED = "idle: unexplained"
 """Idle time that no row accounts for."""

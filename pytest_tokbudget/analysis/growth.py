@@ -17,6 +17,7 @@ from pytest_tokbudget.records.causes import CauseMs, CauseTable
 from pytest_tokbudget.records.result import Finding
 
 from .device_growth import LEAST_MS, device_findings, idle_growth, with_settled_kernels
+from .replay_cause import ReplayCause
 
 DISAGREEMENT = 0.2
 """Where the two ways differ by more than this share of the larger, the cause is approximate."""
@@ -27,14 +28,14 @@ LEAST_DISAGREEMENT_MS = 0.15
 LEAST_SLACK = 0.05
 """A thread that waits for others for this share of a step could be slower at no cost."""
 
-WAITING = "waiting for others"
-PYTHON = frozenset({"python", "dispatch"})
+WAITING = ReplayCause.WAIT.value
+PYTHON = frozenset({ReplayCause.PYTHON.value, ReplayCause.DISPATCH.value})
 """A thread's time between its calls, with the name of a function and without."""
-UNNAMED = frozenset({"dispatch", "launch calls"})
+UNNAMED = frozenset({ReplayCause.DISPATCH.value, ReplayCause.LAUNCH.value})
 """What is left of a thread's time once everything with a name of its own is told apart."""
-ALLOCATOR = "allocator"
+ALLOCATOR = ReplayCause.ALLOCATOR.value
 """Frees stop the whole device, whoever makes them."""
-BLOCKING = frozenset({"synchronization", "copies", ALLOCATOR})
+BLOCKING = frozenset({ReplayCause.SYNC.value, ReplayCause.COPY.value, ALLOCATOR})
 """Calls in which a host waits for its device: the less, the slower the trace makes that host."""
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from enum import Enum
 
 import numpy as np
 
 from .replay import replay
+from .replay_cause import ReplayCause
 from .replay_plan import HostModel, Plan, make_plan
 from .replay_program import CallKind, Frame, Program, Waits
 from .timeline import BoolArray, DeviceKind
@@ -22,21 +22,6 @@ APPROXIMATE_SHARE = 0.05
 
 IDENTITY_SHARE = 0.01
 """A replay with nothing removed must meet the trace within this share."""
-
-
-class ReplayCause(str, Enum):
-    """What can be taken away, in the order in which it is."""
-
-    WAIT = "waiting for others"
-    COPY = "copies"
-    ALLOCATOR = "allocator"
-    SYNC = "synchronization"
-    SLEEP = "sleep"
-    PYTHON = "python"
-    DISPATCH = "dispatch"
-    LAUNCH = "launch calls"
-    SPACING = "kernel spacing"
-    BUSY = "kernels"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from pytest_tokbudget.analysis.cpu_summary import MOST_FRAMES
 from pytest_tokbudget.analysis.evidence_findings import (
     MOST,
     changed_counters,
@@ -14,7 +15,6 @@ from pytest_tokbudget.analysis.evidence_findings import (
     ledger_difference,
     rank_findings,
 )
-from pytest_tokbudget.analysis.frame_growth import MOST_KEPT
 from pytest_tokbudget.records.causes import CauseMs, CauseTable
 from pytest_tokbudget.records.evidence import DeviceLedgerMs, Evidence
 from pytest_tokbudget.records.result import FrameResult
@@ -105,7 +105,7 @@ def test_a_frame_unseen_in_a_short_baseline_is_new() -> None:
 
 
 def test_a_frame_unseen_in_a_full_baseline_may_have_cost_what_the_coldest_did() -> None:
-    then = host(*((f"f{n}", 1, 2.0) for n in range(MOST_KEPT)))
+    then = host(*((f"f{n}", 1, 2.0) for n in range(MOST_FRAMES)))
     (found,) = rank_findings(host(("g", 1, 3.0)), then)
 
     assert found.delta_ms_per_step == pytest.approx(1)

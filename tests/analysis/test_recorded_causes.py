@@ -14,11 +14,12 @@ from pytest_tokbudget.analysis.cause_table import cause_table
 from pytest_tokbudget.analysis.gap_classes import StackSamples, name_gaps
 from pytest_tokbudget.analysis.growth import growth_findings
 from pytest_tokbudget.analysis.host_factor import Canary, fit_host
+from pytest_tokbudget.analysis.replay_cause import ReplayCause
 from pytest_tokbudget.analysis.replay_decode import decode
 from pytest_tokbudget.analysis.replay_program import Frame, LabelKind, Program
 from pytest_tokbudget.analysis.timeline import Timeline, Window
 from pytest_tokbudget.analysis.trace_rows import KnownThread, timeline_from_rows
-from pytest_tokbudget.analysis.whatif import ReplayCause, what_if
+from pytest_tokbudget.analysis.whatif import what_if
 from pytest_tokbudget.records.causes import CauseTable
 
 EVIDENCE = Path(__file__).parents[1] / "data" / "evidence"

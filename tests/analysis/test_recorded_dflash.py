@@ -6,31 +6,14 @@ unprofiled blocks, ± one standard error.
 
 from __future__ import annotations
 
-from functools import cache
-from pathlib import Path
-
 import pytest
 
 from benchmarks.evidence_files import read
-from benchmarks.recorded_sessions import load_session
-from pytest_tokbudget.analysis.cause_table import cause_table
-from pytest_tokbudget.analysis.growth import growth_findings
 from pytest_tokbudget.analysis.ledger import Ledger, build_ledger
-from pytest_tokbudget.analysis.replay_decode import decode
 from pytest_tokbudget.analysis.replay_lanes import lane_events
-from pytest_tokbudget.records.causes import CauseTable
+from tests.analysis.recorded import RECORDINGS, growth_of, truth_ms
 
-RECORDING = Path(__file__).parents[1] / "data" / "evidence" / "dflash_cuda.npz"
-
-
-@cache
-def causes_of(fault: str, compared_with: str) -> CauseTable:
-    """The causes of one window, its step as measured in the blocks of ``compared_with``."""
-    truth = read(RECORDING).meta["truth"][compared_with]
-    step_ms = truth["reference_ms"] + truth["cost_ms"] * (fault != "none")
-    (one,) = (each for each in load_session(RECORDING) if each.fault == fault)
-    program = decode(one.timeline, None, one.queues, one.main_thread).program
-    return cause_table(one.timeline, program, step_ms)
+RECORDING = RECORDINGS / "dflash_cuda.npz"
 
 
 @pytest.mark.parametrize(
@@ -40,12 +23,11 @@ def causes_of(fault: str, compared_with: str) -> CauseTable:
 def test_the_fault_is_the_first_cause_and_costs_no_more_than_was_measured(
     fault: str, cause: str
 ) -> None:
-    first, *_ = growth_findings(causes_of(fault, fault), causes_of("none", fault))
+    first, *_ = growth_of(RECORDING, fault)
 
     # item 6.74 ± 0.43 ms, cache 28.19 ± 1.54, copy 7.22 ± 0.37
-    truth_ms = read(RECORDING).meta["truth"][fault]["cost_ms"]
     assert (first.cause, first.thread) == (cause, "drafter-0")
-    assert 0 < (first.delta_ms_per_step or 0.0) <= 1.1 * truth_ms
+    assert 0 < (first.delta_ms_per_step or 0.0) <= 1.1 * truth_ms(RECORDING, fault)
 
 
 def test_the_backward_pass_counts_for_the_drafter() -> None:

@@ -6,48 +6,27 @@ unprofiled blocks, ± one standard error.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from benchmarks.evidence_files import read
-from benchmarks.recorded_sessions import load_session
-from pytest_tokbudget.analysis.cause_table import cause_table
-from pytest_tokbudget.analysis.growth import growth_findings
 from pytest_tokbudget.analysis.ledger import Ledger, build_ledger
-from pytest_tokbudget.analysis.replay_decode import decode
-from pytest_tokbudget.records.causes import CauseTable
-from pytest_tokbudget.records.result import Finding
+from tests.analysis.recorded import RECORDINGS, growth_of, truth_ms
 
-RECORDING = Path(__file__).parents[1] / "data" / "evidence" / "launch_bound_cuda.npz"
-
-
-def causes_of(fault: str, compared_with: str) -> CauseTable:
-    """The causes of one window, its step as measured in the blocks of ``compared_with``."""
-    truth = read(RECORDING).meta["truth"][compared_with]
-    step_ms = truth["reference_ms"] + truth["cost_ms"] * (fault != "none")
-    (one,) = (each for each in load_session(RECORDING) if each.fault == fault)
-    program = decode(one.timeline, None, one.queues, one.main_thread).program
-    return cause_table(one.timeline, program, step_ms)
-
-
-def growth_of(fault: str) -> list[Finding]:
-    return growth_findings(causes_of(fault, fault), causes_of("none", fault))
+RECORDING = RECORDINGS / "launch_bound_cuda.npz"
 
 
 def test_churn_is_the_allocators() -> None:
-    first, *_ = growth_of("cache")
+    first, *_ = growth_of(RECORDING, "cache")
 
     assert first.cause == "allocator"
     # 5.85 ± 0.59 ms
-    truth_ms = read(RECORDING).meta["truth"]["cache"]["cost_ms"]
-    assert 0 < (first.delta_ms_per_step or 0.0) <= truth_ms
+    assert 0 < (first.delta_ms_per_step or 0.0) <= truth_ms(RECORDING, "cache")
 
 
 def test_a_stream_held_where_the_device_idles_anyway_costs_what_the_step_grew() -> None:
-    cost_ms = read(RECORDING).meta["truth"]["stream"]["cost_ms"]  # 0.26 ± 0.36 ms, 3 ms injected
+    cost_ms = truth_ms(RECORDING, "stream")  # 0.26 ± 0.36 ms, 3 ms injected
 
-    costs = [one.delta_ms_per_step or 0.0 for one in growth_of("stream")]
+    costs = [one.delta_ms_per_step or 0.0 for one in growth_of(RECORDING, "stream")]
     assert sum(costs) <= cost_ms + 1e-9
 
 

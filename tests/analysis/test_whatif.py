@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_tokbudget.analysis.replay_cause import ReplayCause
 from pytest_tokbudget.analysis.replay_plan import HostModel
-from pytest_tokbudget.analysis.whatif import ReplayCause, what_if
+from pytest_tokbudget.analysis.whatif import what_if
 from tests.simulated_loops import TRACER_NS, priced, program_of, run
 
 FAULTS = [
