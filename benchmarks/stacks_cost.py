@@ -4,7 +4,8 @@
 
 Two programs, each in a process of its own bound to ``--cores`` cores: twelve busy Python threads,
 and one working thread beside 150 idle ones. A pair is one block without and one with the evidence,
-in random order; starting and stopping it lies outside the blocks. On a machine with other load the
+in random order; starting, stopping and reading it lies outside the blocks, and the threads rest
+there: twelve that hold the GIL make every call of this one last tenths of a second. On a machine with other load the
 wall clock says little; steps per second of the program's own CPU time then show what the evidence
 does to it directly, and the sampler's share of a core what it takes from it where cores are full.
 """
@@ -29,11 +30,12 @@ LIMIT_PCT = 5.0
 
 
 class Work:
-    """Threads that count the steps they make."""
+    """Threads that count the steps they make; they rest outside the blocks."""
 
     def __init__(self, busy: int, idle: int) -> None:
         self.counts = [0] * busy
         self._over = threading.Event()
+        self._running = threading.Event()
         for at in range(busy):
             threading.Thread(target=self._step, args=(at,), name=f"busy-{at}", daemon=True).start()
         for at in range(idle):
@@ -41,13 +43,16 @@ class Work:
 
     def rates(self, seconds: float) -> tuple[float, float]:
         """Steps a second over a block, and steps a second of this process's CPU time."""
+        self._running.set()
         before, begun, used = sum(self.counts), time.monotonic(), time.process_time()
         time.sleep(seconds)
         steps = sum(self.counts) - before
-        return steps / (time.monotonic() - begun), steps / (time.process_time() - used)
+        rates = steps / (time.monotonic() - begun), steps / (time.process_time() - used)
+        self._running.clear()
+        return rates
 
     def _step(self, at: int) -> None:
-        while True:
+        while self._running.wait():
             sum(number & 3 for number in range(2_000))
             self.counts[at] += 1
 
