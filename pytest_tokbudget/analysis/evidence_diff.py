@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from ..records.evidence import DeviceLedgerMs, Evidence
 from ..records.result import TestResult
-from .evidence_findings import changed_counters, ledger_difference
+from .evidence_findings import changed_counters, has_evidence, ledger_difference
 
 LEAST_SHARE = 0.01
 LEAST_MS = 0.02
@@ -56,7 +56,7 @@ class EvidenceDiff:
 
 def evidence_of_result(result: TestResult) -> Evidence | None:
     """Return what a result of ``run.json`` holds of its evidence; ``None`` without a pass."""
-    if result.findings is None:
+    if not has_evidence(result):
         return None
     ledgers = [
         DeviceLedgerMs(

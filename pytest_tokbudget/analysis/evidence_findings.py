@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ..records.evidence import DeviceLedgerMs, Evidence
-from ..records.result import Finding
+from ..records.result import Finding, TestResult
 from .frame_growth import frame_findings, named_by_frames
 from .growth import growth_findings, what_if_findings
 
@@ -54,6 +56,22 @@ def changed_counters(now: Evidence, then: Evidence | None) -> dict[str, tuple[fl
         for name, (old, new) in pairs.items()
         if name.startswith(GATING) and abs(new - old) > LEAST_CHANGE * max(1.0, old)
     }
+
+
+def counter_findings(changed: Mapping[str, tuple[float, float]]) -> list[Finding]:
+    """Return a finding for each of ``changed``, name → (then, now) a step; increases first."""
+    return [
+        Finding(cause=f"counter: {name}", count_per_step=now, baseline_count_per_step=then)
+        for name, (then, now) in sorted(changed.items(), key=lambda one: one[1][1] < one[1][0])
+    ]
+
+
+def has_evidence(result: TestResult) -> bool:
+    """Whether an evidence pass was run; a changed counter is a finding without one too."""
+    if result.sentences is not None:
+        return True
+    findings = result.findings
+    return findings is not None and all(one.count_per_step is None for one in findings)
 
 
 def ledger_difference(now: DeviceLedgerMs, then: DeviceLedgerMs) -> dict[str, float]:

@@ -18,7 +18,13 @@ from ..records.result import DeviceResult, FrameResult, StepMs, TestResult
 from ..records.run import RunRecord
 from ..records.verdict import Outcome, Verdict
 from ..records.workload import JsonValue
-from .evidence_findings import changed_counters, ledger_changes, rank_findings
+from .evidence_findings import (
+    changed_counters,
+    counter_findings,
+    has_evidence,
+    ledger_changes,
+    rank_findings,
+)
 from .queue_use import queue_results
 from .rates import Floats, pooled_step_times_ms, share_above_twice_median, step_percentiles
 
@@ -72,6 +78,9 @@ def test_result(
     set_aside += ["measured after the verdict"] * (len(runs) - len(set_aside))
     figures = _figures(runs, set_aside, reference)
     changed = {**(figures.get("changed_counters") or {}), **verdict.changed_counters}
+    if changed:
+        # After causes with milliseconds: what a changed counter costs is not known by itself.
+        figures["findings"] = [*(figures.get("findings") or ()), *counter_findings(changed)]
     if verdict.tok_s is not None:
         figures["tok_s"] = verdict.tok_s
     return _with_reasons(
@@ -217,10 +226,6 @@ def _device(
     )
 
 
-def _has_evidence(result: TestResult) -> bool:
-    return result.findings is not None
-
-
 def _is_missing(result: TestResult, name: str) -> bool:
     if name == "ledger":
         return all(device.ledger is None for device in result.devices or ())
@@ -263,7 +268,7 @@ def _with_reasons(result: TestResult, no_comparison: str) -> TestResult:
         none = "no session was complete"
         reasons |= dict.fromkeys((*measured, "queues", "devices", "token_scope"), none)
         reasons["floor_tok_s"] = no_comparison
-    if result.sessions is not None and _has_evidence(result):
+    if result.sessions is not None and has_evidence(result):
         # An evidence pass was run: what it did not see it says itself.
         reasons |= dict.fromkeys(_NOT_MEASURED, "the evidence pass saw none")
         reasons["ledger_changes"] = _NO_REFERENCE

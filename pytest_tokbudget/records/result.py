@@ -80,6 +80,9 @@ class QueueResult(Record, frozen=True, kw_only=True):
 class Finding(Record, frozen=True, kw_only=True):
     """One ranked, grounded statement. Milliseconds per step, positive delta is slower.
 
+    A changed counter (cause ``"counter: kernel_launches"``) has no milliseconds of its own; it has
+    ``count_per_step`` and ``baseline_count_per_step``, by its name in ``TestResult.counters``.
+
     ``method`` says how the milliseconds were found: ``"growth"`` against the baseline or
     ``"what-if"`` on a replay; ``other_method_ms_per_step`` is what the other way gives. They are
     ``approximate`` where the two differ by more than 20 %, or the replay misses the timing pass.
@@ -97,6 +100,8 @@ class Finding(Record, frozen=True, kw_only=True):
     method: str | None = None
     other_method_ms_per_step: float | None = None
     approximate: bool = False
+    count_per_step: float | None = None
+    baseline_count_per_step: float | None = None
 
 
 class TestResult(Record, frozen=True, kw_only=True):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
+from ..analysis.evidence_findings import has_evidence
 from ..analysis.shares import printed_shares
 from ..records.result import DeviceResult, Finding, FrameResult, TestResult
 from .figures import fitting, milliseconds, percent
@@ -17,6 +19,8 @@ FEW_SENTENCES = 2
 """Of a test that passed; run.json has them all."""
 FEW_FRAMES, MANY_FRAMES = 3, 6
 MOST_THREADS = 4
+COUNTER = "counter: "
+"""How the cause of a changed counter begins."""
 LONGEST_PATH = 36
 LEAST_THREAD_PCT = 1.0
 LEAST_IDLE_MS = 0.01
@@ -27,22 +31,25 @@ Row = tuple[str, str]
 
 def lost_heading(result: TestResult) -> str:
     """What ``lost_rows`` are of."""
-    compared = any(one.delta_ms_per_step is not None for one in result.findings or ())
-    if not (compared or result.ledger_changes):
-        return "where the milliseconds went (a step)"
-    return f"where the milliseconds went (a step, against {result.against or 'the baseline'})"
+    findings = result.findings or ()
+    what = "where the milliseconds went"
+    if not result.ledger_changes and all(_is_counter(one) for one in findings):
+        what = "what changed"
+    elif not result.ledger_changes and all(one.delta_ms_per_step is None for one in findings):
+        return f"{what} (a step)"
+    return f"{what} (a step, against {result.against or 'the baseline'})"
 
 
 def lost_rows(result: TestResult) -> Iterator[Row]:
-    """What slowed a test that failed, ranked: findings, then each device, then counters."""
+    """What slowed a test that failed, ranked: causes, then changed counters, then each device."""
     if result.outcome in PASSES:
         return
-    for number, finding in enumerate((result.findings or [])[:MOST_FINDINGS], start=1):
+    causes = [one for one in result.findings or () if not _is_counter(one)]
+    shown = [*causes[:MOST_FINDINGS], *_untold_counters(result)]
+    for number, finding in enumerate(shown, start=1):
         yield str(number), finding_text(finding)
     for device, rows_ms in (result.ledger_changes or {}).items():
         yield "", change_text(device, rows_ms)
-    for name, (old, new) in list((result.changed_counters or {}).items())[:MOST_COUNTERS]:
-        yield "", f"{name} {old:.6g} → {new:.6g}"
 
 
 def evidence_rows(result: TestResult) -> Iterator[Row]:
@@ -52,8 +59,8 @@ def evidence_rows(result: TestResult) -> Iterator[Row]:
         if device.ledger is not None:
             yield device.name.partition(" ")[0], device_text(device)
     if not failed:
-        for name, (old, new) in list((result.changed_counters or {}).items())[:MOST_COUNTERS]:
-            yield "counter", f"{name} {old:,.6g} → {new:,.6g} a step"
+        for finding in _untold_counters(result):
+            yield "counter", finding_text(finding).removeprefix(COUNTER)
     for sentence in (result.sentences or [])[: None if failed else FEW_SENTENCES]:
         yield "host", sentence
     frames = (result.hot_frames or [])[: MANY_FRAMES if failed else FEW_FRAMES]
@@ -78,7 +85,12 @@ def fitting_evidence(text: str, encoding: str) -> str:
 
 
 def finding_text(finding: Finding) -> str:
-    """Return one finding: milliseconds a step, cause, where, then and now, samples."""
+    """Return one finding: milliseconds a step, cause, where, then and now, samples.
+
+    Of a changed counter: its name, then and now a step.
+    """
+    if _is_counter(finding):
+        return f"{finding.cause} {_then_now(finding)} a step"
     delta, now, then = (
         finding.delta_ms_per_step,
         finding.ms_per_step,
@@ -155,6 +167,28 @@ def frame_text(frame: FrameResult, *, same_file: bool = False) -> str:
     return f"{text} in {names}{more}" if names else text
 
 
+def _is_counter(finding: Finding) -> bool:
+    return finding.count_per_step is not None
+
+
+def _then_now(finding: Finding) -> str:
+    then, now = finding.baseline_count_per_step or 0.0, finding.count_per_step or 0.0
+    return " → ".join(f"{one:,.0f}" if one.is_integer() else f"{one:,.6g}" for one in (then, now))
+
+
+def _untold_counters(result: TestResult) -> list[Finding]:
+    """The first changed counters whose change no sentence of the verdict has told."""
+    counters = [one for one in result.findings or () if _is_counter(one)]
+    untold = [
+        one
+        for one in counters
+        if not re.search(
+            rf"\b{one.cause.removeprefix(COUNTER).replace('_', ' ')} [\d,./]+ → ", result.reason
+        )
+    ]
+    return untold[:MOST_COUNTERS]
+
+
 def _threads(result: TestResult) -> str:
     busy = [one for one in result.threads or [] if (one.cpu_pct or 0.0) >= LEAST_THREAD_PCT]
     shown = [
@@ -183,7 +217,7 @@ def _missing(result: TestResult, *, failed: bool) -> Iterator[Row]:
 
 def _unseen(result: TestResult, *, failed: bool) -> Iterator[tuple[str, str]]:
     why = result.unavailable
-    if result.findings is None:
+    if not has_evidence(result):
         # Without an evidence pass every field has the same reason.
         for field in ("evidence", "ledger"):
             if field in why:

@@ -11,6 +11,7 @@ from pytest_tokbudget.analysis.cpu_summary import MOST_FRAMES
 from pytest_tokbudget.analysis.evidence_findings import (
     MOST,
     changed_counters,
+    counter_findings,
     ledger_changes,
     ledger_difference,
     rank_findings,
@@ -163,6 +164,14 @@ def test_exact_counters_that_changed() -> None:
 
     assert changed_counters(now, then) == {"syncs_total": (2, 7), "recompilations": (1, 0)}
     assert changed_counters(now, None) == {}
+
+
+def test_a_changed_counter_is_a_finding_without_milliseconds_more_before_less() -> None:
+    less, more = counter_findings({"kernel_launches": (9, 8), "tokens": (64, 128)})[::-1]
+
+    assert (less.cause, more.cause) == ("counter: kernel_launches", "counter: tokens")
+    assert (more.baseline_count_per_step, more.count_per_step) == (64, 128)
+    assert more.ms_per_step is more.delta_ms_per_step is None
 
 
 def test_without_a_trace_on_both_sides_only_common_counters_are_compared() -> None:

@@ -190,6 +190,17 @@ def test_a_verdict_without_its_sessions_is_refused() -> None:
         results.test_result(verdict_of("", ""), [run_of(10)])
 
 
+def test_a_changed_counter_is_a_finding_also_without_evidence() -> None:
+    verdict = verdict_of("", changed_counters={"tokens": (1000.0, 2000.0)})
+
+    result = results.test_result(verdict, [run_of(10)])
+
+    assert result.findings is not None
+    (found,) = result.findings
+    assert (found.cause, found.count_per_step, found.ms_per_step) == ("counter: tokens", 2000, None)
+    assert result.unavailable["hot_frames"] == "no evidence pass was run"
+
+
 def test_a_session_after_the_verdict_is_set_aside() -> None:
     result = results.test_result(verdict_of(""), [run_of(10), run_of(100)])
 

@@ -31,6 +31,9 @@ def test_another_number_of_tokens_a_step_fails_and_lost_counters_too(bare_projec
     test = bare_project.only_test
     assert (test["outcome"], len(test["sessions"])) == ("WORKLOAD_CHANGED", 3)
     assert test["changed_counters"] == {"tokens": [1024, 2048]}
+    (found,) = (one for one in test["findings"] if one["cause"] == "counter: tokens")
+    assert (found["baseline_count_per_step"], found["count_per_step"]) == (1024, 2048)
+    assert "what changed" not in changed.stdout.str(), "the verdict has told it"
     assert "tokens 1,024 → 2,048 a step in every step of 3 sessions" in test["reason"]
 
     (path,) = bare_project.baseline_files

@@ -48,6 +48,7 @@ EVIDENCE: dict[str, Any] = {
             samples=12,
         ),
         Finding(cause="launch calls", ms_per_step=1.1, delta_ms_per_step=0.9, approximate=True),
+        Finding(cause="counter: syncs_total", count_per_step=7.0, baseline_count_per_step=2.0),
     ],
     "ledger_changes": {"cuda:0": {"compute": 0.2, "idle: allocator": 3.7, "idle: launches": 1.2}},
     "changed_counters": {"syncs_total": (2.0, 7.0)},
@@ -72,12 +73,22 @@ def test_a_failure_says_where_right_under_its_reason(result_of: ResultOf) -> Non
     assert lines[title + 1].startswith("  1  +3.7 ms allocator: cudaMalloc")
     assert title < next(n for n, one in enumerate(lines) if one.startswith("  tok/s"))
     text = " ".join(" ".join(lines).split())
-    assert "2 ~+0.9 ms launch calls" in text
     assert (
-        "cuda:0 slower by 5.10 ms: allocator +3.70 · launches +1.20 · compute +0.20 "
-        "syncs_total 2 → 7" in text
+        "2 ~+0.9 ms launch calls 3 counter: syncs_total 2 → 7 a step "
+        "cuda:0 slower by 5.10 ms: allocator +3.70 · launches +1.20 · compute +0.20" in text
     )
     assert "0.1 ms → 3.8 ms; n = 12" in text
+
+
+def test_a_changed_counter_is_said_once(result_of: ResultOf) -> None:
+    found = [Finding(cause="counter: copies_htod", count_per_step=4e6, baseline_count_per_step=1.5)]
+    alone = shown(result_of("REGRESSED", findings=found, sentences=[]), width=120)
+    assert "  what changed (a step, against the baseline)" in alone
+    assert "1 counter: copies_htod 1.5 → 4,000,000 a step" in " ".join(alone.split())
+
+    told = "copies htod 3/2 → 4,000,000 a step in every step of 3 sessions."
+    once = shown(result_of("REGRESSED", reason=told, findings=found, sentences=[]), width=120)
+    assert (once.count("4,000,000"), "what changed" in once) == (1, False)
 
 
 def test_a_pass_is_short_and_a_failure_long(result_of: ResultOf) -> None:
