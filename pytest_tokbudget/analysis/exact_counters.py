@@ -23,7 +23,7 @@ FEWEST_PERIODS = 3
 
 NOT_BY_STEP = (0, 0)
 TRACE_PASS = "cuda"
-_NO_TRACE = "no device trace was asked for"
+NO_TRACE = "no device trace was asked for"
 
 
 def exact_counters(run: RunRecord) -> ExactCounters:
@@ -50,7 +50,7 @@ def exact_counters(run: RunRecord) -> ExactCounters:
     for name in _not_by_step(run):
         counts.pop(name, None)
         varying[name] = NOT_BY_STEP
-    untraced = _NO_TRACE if traced is None else traced.unavailable
+    untraced = NO_TRACE if traced is None else traced.unavailable
     if not any(device.startswith("cuda") for device in run.devices):
         untraced = ""
     return ExactCounters(
@@ -67,7 +67,8 @@ def pattern(counts: Sequence[int]) -> int | tuple[int, int] | None:
     if len(set(counts)) == 1:
         return counts[0]
     for steps in range(2, len(counts) // FEWEST_PERIODS + 1):
-        if counts[steps:] == counts[:-steps]:
+        # Two whole copies for each of thousands of lengths would cost seconds on a long pass.
+        if counts[steps] == counts[0] and counts[steps:] == counts[:-steps]:
             return sum(counts[:steps]), steps
     return None
 

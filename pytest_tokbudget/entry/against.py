@@ -33,8 +33,12 @@ class Against:
         self._settings, self._services = settings, services
         self._pairs = Pairs(settings, services)
 
-    def run(self, item: pytest.Item, into: Reached) -> Verdict:
-        """Measure pairs of ``item`` until they decide, or the time is up; judge them."""
+    def run(self, item: pytest.Item, into: Reached, *, counts: bool) -> Verdict:
+        """Measure pairs of ``item`` until they decide, or the time is up; judge them.
+
+        ``counts``: the marker has counters gate, so both sides count, also at a ref that did not.
+        """
+        self._pairs.counts = counts
         with ExitStack() as stack:
             try:
                 return _Case(self._settings, self._services, self._pairs, item, into).run(stack)
@@ -186,6 +190,4 @@ class _Case:
         submodules = self._launch.ref.submodules
         if submodules:
             notes.append(f"Submodules are empty in the ref's checkout: {', '.join(submodules)}.")
-        if head.budget.counters == "fail":
-            notes.append("Counters are judged without --tokbudget-against only.")
         return notes

@@ -47,7 +47,8 @@ class Context:
     ``deliver`` takes the run record and, where there is evidence, what adds it; ``beat`` is the
     progress block's memory, ``None`` in process; ``blocks`` the control channel of a pair in an
     A/B; ``evidence`` asks for an evidence pass; ``judged`` is true in a session that is held
-    against a baseline, or becomes part of one; ``job`` is the invocation it belongs to.
+    against others, or becomes part of a baseline; ``job`` is the invocation it belongs to;
+    ``counts`` asks for counters whatever the test says.
     """
 
     item: pytest.Item
@@ -59,6 +60,7 @@ class Context:
     evidence: bool = False
     judged: bool = False
     job: str = ""
+    counts: bool = False
 
 
 class Tokbudget:
@@ -118,7 +120,7 @@ class Tokbudget:
     def _evidence_pass(self, demand: Demand) -> EvidencePass | None:
         """Counters that gate are traced in every session, and without evidence that alone."""
         context = self._context
-        gates = demand.budget.counters == "fail" and context.judged
+        gates = context.counts or (demand.budget.counters == "fail" and context.judged)
         if not (context.evidence or gates):
             return None
         return wiring.evidence_pass(

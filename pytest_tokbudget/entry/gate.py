@@ -71,7 +71,7 @@ class Gate:
         """
         budget = resolve(self._settings, marker_keywords(item), item.nodeid).budget
         if self._against is not None and budget.tolerance is not None:
-            return self._against.run(item, into)
+            return self._against.run(item, into, counts=budget.counters == "fail")
         refresh, measure = self._settings.refresh, self._settings.measure
         if refresh is not None:
             self._check_refresh(item)

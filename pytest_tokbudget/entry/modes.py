@@ -61,8 +61,9 @@ def fixture(request: pytest.FixtureRequest) -> Tokbudget:
             worker.progress.slots,
             worker.spec.blocks,
             worker.spec.evidence,
-            worker.spec.trees is None,
+            True,
             worker.spec.job,
+            worker.spec.counts,
         )
         return Tokbudget(context)
     inprocess = config.stash.get(INPROCESS_KEY, None)

@@ -9,6 +9,7 @@ from math import exp, log1p
 import msgspec
 import numpy as np
 
+from pytest_tokbudget.analysis.exact_counters import exact_counters
 from pytest_tokbudget.analysis.pairs import (
     FEWEST_PAIRS,
     MOST_PAIRS,
@@ -26,7 +27,9 @@ from pytest_tokbudget.records.verdict import Outcome, SessionFigure, Verdict
 from .admission import admit
 from .ceilings import judge_ceiling
 from .comparable import differing_fields
+from .counters import changed_counters
 from .floor import judge_floor
+from .pair_counters import judge_pair_counters
 from .ruling import Ruling, combined
 from .wording import change, count, interval, must_show, share
 
@@ -65,7 +68,8 @@ def judge_pairs(
     ``budget`` is HEAD's and must have a tolerance; ``against`` names the ref in sentences
     (``"main (abc1234)"``). ``tok_s`` of the verdict is HEAD's, ``baseline_tok_s`` the ref's,
     ``sessions`` are HEAD's. It wants more while it is undecided, ``may_measure`` and fewer than
-    ``MOST_PAIRS`` pairs were measured. HEAD's floor and ceilings are judged beside it.
+    ``MOST_PAIRS`` pairs were measured. HEAD's floor and ceilings are judged beside it, and with
+    ``counters="fail"`` the counters of both sides (``judging.pair_counters``).
 
     Raises what ``admission.admit`` raises, for either side, and ``MeasureError`` where the two
     sides of a pair are not of one test.
@@ -80,13 +84,15 @@ def judge_pairs(
     if changed is not None:
         ruling = changed
     elif len(pairs) - len(counted) > MOST_UNSTEADY or not counted:
-        ruling = _unsteady(pairs, counted)
+        counters = _counters(heads, refs, budget, against, may_measure=may_measure)
+        ruling = combined([_unsteady(pairs, counted), *counters])
     else:
         look = look_at_pairs([pair.d for pair in counted], -log1p(-budget.tolerance))
         ruling = combined(
             [
                 _ruling(look, counted, budget.tolerance, against),
                 *_limits([pair.head for pair in counted], budget, may_measure=may_measure),
+                *_counters(heads, refs, budget, against, may_measure=may_measure),
             ]
         )
     more = ruling.wants_more and may_measure and len(pairs) < MOST_PAIRS
@@ -106,6 +112,26 @@ def _limits(heads: Sequence[RunRecord], budget: Budget, *, may_measure: bool) ->
     return rulings
 
 
+def _counters(
+    heads: Sequence[RunRecord],
+    refs: Sequence[RunRecord],
+    budget: Budget,
+    against: str,
+    *,
+    may_measure: bool,
+) -> list[Ruling]:
+    """What a step does is exact in a pair of any speed, so all pairs count."""
+    if budget.counters != "fail":
+        return []
+    return [judge_pair_counters(heads, refs, against=against, may_measure=may_measure)]
+
+
+def _changed_counters(pairs: Sequence[Pair]) -> dict[str, tuple[float, float]]:
+    return changed_counters(
+        exact_counters(pairs[0].head), [exact_counters(pair.ref) for pair in pairs]
+    )
+
+
 def _verdict(
     pairs: Sequence[Pair],
     counted: Sequence[Pair],
@@ -118,6 +144,7 @@ def _verdict(
     head = float(np.mean([slowness(pair.head.timing.tok_s) for pair in shown]))
     ref = float(np.mean([slowness(pair.ref.timing.tok_s) for pair in shown]))
     compared = ruling.outcome is not Outcome.WORKLOAD_CHANGED
+    look = look if compared else None
     lost = [
         f"Pair {index + 1}: {pair.unsteady}." for index, pair in enumerate(pairs) if pair.unsteady
     ]
@@ -146,6 +173,7 @@ def _verdict(
             for pair in pairs
         ],
         wants_more=ruling.wants_more,
+        changed_counters={} if ruling.wants_more else _changed_counters(pairs),
         against=against,
     )
 

@@ -28,6 +28,7 @@ from .wording import count
 PROOFS = ((5, 3), (8, 2), (10, 2))
 """(K, R): identical sessions of the baseline and changed new ones that prove a change."""
 
+CANNOT = 'counters="fail" cannot be judged: '
 _REFRESH = '--tokbudget-refresh "why"'
 
 
@@ -69,11 +70,20 @@ def judge_counters(runs: Sequence[RunRecord], baseline: Baseline, *, may_measure
     """
     new = [exact_counters(run) for run in runs]
     _admit(new, baseline, runs[0].workload.nodeid)
-    changes, inexact = _compared(new, baseline)
+    appended = [one.counters for one in baseline.appended if one.counters is not None]
+    changes, inexact = compared(new, anchor_counters(baseline), appended)
+    return ruling_on(changes, inexact, may_measure=may_measure)
+
+
+def ruling_on(
+    changes: Sequence[Change], inexact: Sequence[str], *, against: str = "", may_measure: bool
+) -> Ruling:
+    """Return the ruling on what ``compared`` found; ``against`` names the ref of an A/B, whose
+    sessions come in pairs."""
     bad = [one for one in changes if one.stands and (one.stands > 0 or one.name == TOKENS)]
     proven = [one for one in bad if one.proven]
-    sentences = [_sentence(one) for one in (*proven, *(x for x in bad if not x.proven))]
-    notes = _notes(changes, inexact)
+    sentences = [_sentence(one, against) for one in (*proven, *(x for x in bad if not x.proven))]
+    notes = _notes(changes, inexact, against)
     if proven:
         tokens = any(one.name == TOKENS for one in proven)
         outcome = Outcome.WORKLOAD_CHANGED if tokens else Outcome.REGRESSED
@@ -82,23 +92,30 @@ def judge_counters(runs: Sequence[RunRecord], baseline: Baseline, *, may_measure
             if tokens
             else "More of an exact counter is the program's own doing"
         )
-        sentences.append(f"{what}; if it is intended, move the baseline: {_REFRESH}.")
+        remedy = (
+            f'say counters="show" until {against} has it too'
+            if against
+            else f"move the baseline: {_REFRESH}"
+        )
+        sentences.append(f"{what}; if it is intended, {remedy}.")
         return Ruling(outcome, (*sentences, *notes))
     if bad:
-        k = min(one.k for one in bad)
-        needed = next((r for least, r in reversed(PROOFS) if k >= least), None)
-        sentences.append(_needs(k, needed))
-        more = needed is not None and may_measure
+        needs, more = _needs(min(one.k for one in bad), against)
+        sentences.append(needs)
+        more = more and may_measure
         return Ruling(Outcome.INCONCLUSIVE, (*sentences, *notes), wants_more=more)
     return Ruling(Outcome.PASS, tuple(notes))
 
 
+def anchor_counters(baseline: Baseline) -> list[ExactCounters]:
+    """The counters of the anchor's sessions, of those that have any."""
+    return [one.counters for one in baseline.anchor if one.counters is not None]
+
+
 def changed_counters(
-    runs: Sequence[RunRecord], baseline: Baseline
+    now: ExactCounters, anchor: Sequence[ExactCounters]
 ) -> dict[str, tuple[float, float]]:
-    """Return exact counters of the first of ``runs`` that differ from all of the anchor."""
-    anchor = [one.counters for one in baseline.anchor if one.counters is not None]
-    now = exact_counters(runs[0])
+    """Return exact counters of ``now`` that differ from all of ``anchor``, (then, now) a step."""
     found = {}
     for name in sorted({name for one in (now, *anchor) for name in one.counts}):
         new, then = per_step(now, name), {per_step(one, name) for one in anchor}
@@ -110,41 +127,50 @@ def changed_counters(
 
 def _admit(new: Sequence[ExactCounters], baseline: Baseline, nodeid: str) -> None:
     """Fail closed where there is nothing exact to compare."""
-    cannot = 'counters="fail" cannot be judged: '
     for number, one in enumerate(new, start=1):
         if one.untraced:
             raise MeasureError(
-                f"{cannot}expected a complete device trace in every session, found none in session "
+                f"{CANNOT}expected a complete device trace in every session, found none in session "
                 f"{number}: {one.untraced}"
             )
-    anchor = [one.counters for one in baseline.anchor if one.counters is not None]
+    anchor = anchor_counters(baseline)
     refresh = f"measure it again: pytest {_REFRESH} {nodeid}"
     names = {frozenset((*one.counts, *one.varying)) for one in anchor}
     whole = len(anchor) == len(baseline.anchor) and len(names) == 1
     if not whole or any(one.untraced for one in anchor):
         raise MeasureError(
-            f"{cannot}expected the same counters in every anchor session of the baseline, found "
+            f"{CANNOT}expected the same counters in every anchor session of the baseline, found "
             f"some missing; {refresh}"
         )
+    admit_alike((*anchor, *new), f"; {refresh}")
+
+
+def admit_alike(sessions: Sequence[ExactCounters], remedy: str = "") -> None:
+    """Refuse sessions without the counters that need no trace, or of unlike instruments.
+
+    Raises ``MeasureError``, which ends with ``remedy``.
+    """
     missing = [
         name
         for name in ALWAYS_KNOWN
-        if any(name not in (*one.counts, *one.varying) for one in (*anchor, *new))
+        if any(name not in (*one.counts, *one.varying) for one in sessions)
     ]
     if missing:
-        raise MeasureError(f"{cannot}{', '.join(missing)} were not counted; {refresh}")
-    instruments = {one.instrument for one in (*anchor, *new)}
+        raise MeasureError(f"{CANNOT}{', '.join(missing)} were not counted{remedy}")
+    instruments = {one.instrument for one in sessions}
     if len(instruments) > 1:
         shown = ", ".join(sorted(one or "no device trace" for one in instruments))
         raise MeasureError(
-            f"{cannot}expected the same instruments in every session, found {shown}; {refresh}"
+            f"{CANNOT}expected the same instruments in every session, found {shown}{remedy}"
         )
 
 
-def _compared(new: Sequence[ExactCounters], baseline: Baseline) -> tuple[list[Change], list[str]]:
+def compared(
+    new: Sequence[ExactCounters],
+    anchor: Sequence[ExactCounters],
+    appended: Sequence[ExactCounters] = (),
+) -> tuple[list[Change], list[str]]:
     """Return what changed in any session, and the counters that the anchor cannot hold."""
-    anchor = [one.counters for one in baseline.anchor if one.counters is not None]
-    appended = [one.counters for one in baseline.appended if one.counters is not None]
     names = {name for one in (*anchor, *new) for name in (*one.counts, *one.varying)}
     changes, inexact = [], []
     for name in sorted(names):
@@ -190,31 +216,37 @@ def _shown(value: Fraction) -> str:
     return f"{value.numerator:,}/{value.denominator}"
 
 
-def _sentence(one: Change) -> str:
+def _sentence(one: Change, against: str) -> str:
     return (
         f"{one.name.replace('_', ' ')} {_shown(one.then)} → {one.now} a step in every step of "
-        f"{count(len(one.directions), 'session')} (baseline: {_shown(one.then)} in "
+        f"{count(len(one.directions), 'session')} ({against or 'baseline'}: {_shown(one.then)} in "
         f"{count(one.k, 'session')})."
     )
 
 
-def _needs(k: int, needed: int | None) -> str:
+def _needs(k: int, against: str) -> tuple[str, bool]:
+    """What a proof needs, and whether further sessions can bring it."""
+    if against:
+        pairs = max(PROOFS[0])
+        return f"{pairs} pairs that all show it would prove it (--tokbudget-max-time).", True
+    needed = next((r for least, r in reversed(PROOFS) if k >= least), None)
     if needed is None:
         return (
             f"{count(k, 'identical session')} of the baseline cannot prove that this is no chance: "
             f"it needs {PROOFS[0][0]} ({_REFRESH} --tokbudget-sessions {PROOFS[0][0]})."
-        )
+        ), False
     return (
         f"{needed} new sessions that all show it would prove it (--tokbudget-sessions 1:{needed})."
-    )
+    ), True
 
 
-def _notes(changes: Sequence[Change], inexact: Sequence[str]) -> list[str]:
+def _notes(changes: Sequence[Change], inexact: Sequence[str], against: str) -> list[str]:
     """What never fails a test: less of something, changes in some sessions, inexact counters."""
     notes = []
     for one in changes:
         if one.stands < 0 and one.name != TOKENS:
-            notes.append(f"Improved: {_sentence(one)} To hold it, refresh: {_REFRESH}.")
+            hold = "" if against else f" To hold it, refresh: {_REFRESH}."
+            notes.append(f"Improved: {_sentence(one, against)}{hold}")
         elif one.stands == 0:
             seen = sum(map(bool, one.directions))
             notes.append(
@@ -223,6 +255,7 @@ def _notes(changes: Sequence[Change], inexact: Sequence[str]) -> list[str]:
             )
     if inexact:
         notes.append(
-            f"Not the same in every step of the baseline, so no gate: {', '.join(inexact)}."
+            f"Not the same in every step of {against or 'the baseline'}, so no gate: "
+            f"{', '.join(inexact)}."
         )
     return notes

@@ -8,6 +8,7 @@ from math import exp, expm1, log1p
 
 import numpy as np
 
+from pytest_tokbudget.analysis.exact_counters import exact_counters
 from pytest_tokbudget.analysis.looks import Look, anchor_of, look
 from pytest_tokbudget.analysis.spread import slowness
 from pytest_tokbudget.analysis.stats import percent_of_rate
@@ -21,7 +22,7 @@ from .admission import admit, admit_baseline
 from .canaries import Witness
 from .ceilings import judge_ceiling
 from .comparable import software_changed, workload_changed
-from .counters import changed_counters, judge_counters
+from .counters import anchor_counters, changed_counters, judge_counters
 from .fitness import excused, unfit
 from .floor import judge_floor
 from .ruling import Ruling, combined
@@ -121,7 +122,9 @@ class _Case:
             sessions=self._figures(),
             wants_more=ruling.wants_more,
             changed_counters=(
-                {} if self.baseline is None else changed_counters(self.runs, self.baseline)
+                {}
+                if self.baseline is None
+                else changed_counters(exact_counters(self.runs[0]), anchor_counters(self.baseline))
             ),
         )
 

@@ -30,11 +30,13 @@ def watch_with_instruments(
     A pipeline that has ended by then, or stands still, costs only the evidence.
     """
     require_steps(budget)
-    watch = _InstrumentedWatcher(pipeline, recorder, budget, devices, clock, POLL_S)
+    watch = InstrumentedWatcher(pipeline, recorder, budget, devices, clock, POLL_S)
     return watch.settled(lambda: watch.with_instruments(watch.run(), instruments))
 
 
-class _InstrumentedWatcher(Watcher):
+class InstrumentedWatcher(Watcher):
+    """A watcher that can be asked for evidence passes after its measurement."""
+
     def with_instruments(
         self, measurement: Measurement, instruments: Sequence[Instrument]
     ) -> Measurement:

@@ -98,14 +98,19 @@ class StepLoop:
             if not end.reason or last or self._judge.fixed_steps() is not None:
                 break
             enter(self._recorder.beat, WARM_UP, self._clock.monotonic_ns(), self._median_ns())
-        measurement = self._collected(end)
+        return self._with_instruments(self._collected(end), instruments)
+
+    # -- the evidence pass ------------------------------------------------------------------------
+
+    def _with_instruments(
+        self, measurement: Measurement, instruments: Sequence[Instrument]
+    ) -> Measurement:
+        """Add an evidence pass for each instrument to a measurement that was made."""
         if not instruments:
             return measurement
         runner = EvidenceRunner(self, self._recorder, self._budget, self._clock)
         windows = runner.run(instruments, self._median_ns() or 0)
         return with_evidence(measurement, windows, self._recorder, self._budget)
-
-    # -- the evidence pass ------------------------------------------------------------------------
 
     @contextmanager
     def resting(self, _hold_s: float) -> Iterator[str]:

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from ..errors import StepError
-from ..ports import Clock, Devices, Pacer
+from ..ports import Clock, Devices, Instrument, Pacer
 from ..records.budget import Budget
 from .beat import SETUP, TIMING, WARM_UP, enter, until_over
 from .loop import WORKER, PassEnd, StepLoop
 from .measurement import Measurement, require_steps
 from .recorder import Recorder
+
+
+class Turns(NamedTuple):
+    """Who says when to step, and the instruments that get their windows after the last block."""
+
+    pacer: Pacer
+    instruments: Sequence[Instrument] = ()
 
 
 def measure_in_turn(
@@ -20,22 +28,22 @@ def measure_in_turn(
     budget: Budget,
     devices: Devices,
     clock: Clock,
-    pacer: Pacer,
+    turns: Turns,
 ) -> Measurement:
-    """Measure ``step`` as ``loop.measure_steps`` does, in blocks, when ``pacer`` says so.
+    """Measure ``step`` as ``loop.measure_steps`` does, in blocks, when ``turns.pacer`` says so.
 
-    The devices are synchronized at the ends of each block; there are no canaries and no evidence
-    pass. Raises what ``measure_steps`` raises, and ``MeasureError`` when the A/B was broken off.
+    The devices are synchronized at the ends of each block; there are no canaries. Raises what
+    ``measure_steps`` raises, and ``MeasureError`` when the A/B was broken off.
     """
     require_steps(budget)
     with recorder.worker(WORKER, counts=True), until_over(recorder.beat, clock):
-        return _PacedLoop(step, recorder, budget, devices, clock).run_paced(pacer)
+        return _PacedLoop(step, recorder, budget, devices, clock).run_paced(turns)
 
 
 class _PacedLoop(StepLoop):
-    def run_paced(self, pacer: Pacer) -> Measurement:
+    def run_paced(self, turns: Turns) -> Measurement:
         """Warm up and step when told; hold still, with nothing queued, in between."""
-        beat, clock = self._recorder.beat, self._clock
+        beat, clock, pacer = self._recorder.beat, self._clock, turns.pacer
         enter(beat, SETUP, clock.monotonic_ns())
         pacer.await_warm_up()
         self._began_ns = clock.monotonic_ns()
@@ -61,7 +69,9 @@ class _PacedLoop(StepLoop):
         self._judge.readings.take(self._done)
         # No change point is looked for: what the host does in a pair, it does to both sides.
         reason = unsteady or self._judge.readings.disturbed_since(readings)
-        return self._collected(PassEnd(warmup_steps, warmup_s, reason))
+        compiled = self._judge.readings.compiled_since(readings)
+        found = self._collected(PassEnd(warmup_steps, warmup_s, reason, compiled))
+        return self._with_instruments(found, turns.instruments)
 
     def _block(self, steps: int, step_ns: int) -> tuple[int, int]:
         """Make ``steps`` steps; return when they began and ended."""

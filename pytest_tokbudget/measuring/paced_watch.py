@@ -12,10 +12,11 @@ from ..ports import Clock, Devices, Pacer
 from ..records.budget import Budget
 from ..records.run import WarmUp
 from .beat import SETUP, TIMING, WARM_UP, enter
+from .instrumented_watch import InstrumentedWatcher
 from .measurement import Measurement, require_steps
+from .paced_loop import Turns
 from .recorder import Recorder
 from .streams import Stream
-from .watch import Watcher
 
 HOLD_S = 10.0
 """How long a worker may take to come to a mark or a queue call."""
@@ -28,9 +29,9 @@ def watch_in_turn(
     budget: Budget,
     devices: Devices,
     clock: Clock,
-    pacer: Pacer,
+    turns: Turns,
 ) -> Measurement:
-    """Measure a pipeline in blocks, when ``pacer`` says so, as ``watch.watch_pipeline`` does else.
+    """Measure a pipeline as ``watch.watch_pipeline`` does, in blocks, when ``turns.pacer`` says so.
 
     A block ends at the counting mark that completes it: the marking worker stands there, the others
     at their next safepoints, and the devices are synchronized. Where a worker comes to none within
@@ -39,10 +40,12 @@ def watch_in_turn(
     """
     require_steps(budget)
     watch = _PacedWatcher(pipeline, recorder, budget, devices, clock, POLL_S)
-    return watch.settled(lambda: watch.run_paced(pacer))
+    return watch.settled(
+        lambda: watch.with_instruments(watch.run_paced(turns.pacer), turns.instruments)
+    )
 
 
-class _PacedWatcher(Watcher):
+class _PacedWatcher(InstrumentedWatcher):
     _lock = threading.Lock()
     """Between the end of the measurement and a worker that is just completing a block."""
     _over = False
@@ -74,10 +77,13 @@ class _PacedWatcher(Watcher):
         if not blocks:
             raise MeasureError("the A/B ended before a step of the timing pass was made")
         self._cut_windows(before, blocks)
+        self._recompilations = self._judge.readings.compiled_since(readings)
         reason = unsteady or self._judge.readings.disturbed_since(readings)
-        return self._collected(
+        found = self._collected(
             WarmUp(steps=steps, seconds=warmup_s, steady=not reason, reason=reason)
         )
+        self._recorder.release()
+        return found
 
     def _hold(self, pacer: Pacer) -> None:
         """Hold all workers, with nothing queued on the devices."""

@@ -29,7 +29,8 @@ class WorkerSpec(Record, frozen=True, kw_only=True):
     controller; ``basetemp`` the directory for the worker's ``tmp_path``, ``""`` to keep it
     beside the result. ``trees`` are the checkouts of an A/B; ``blocks`` is the socket through which
     the controller of an A/B says when to step (``launching/blocks.py``), ``""`` to step at will.
-    ``evidence`` asks for an evidence pass after the timing pass.
+    ``evidence`` asks for an evidence pass after the timing pass; ``counts`` for the counters of a
+    device trace, also where the test at the ref of an A/B does not ask for them.
     """
 
     nodeid: str
@@ -47,6 +48,7 @@ class WorkerSpec(Record, frozen=True, kw_only=True):
     trees: Trees | None = None
     blocks: str = ""
     evidence: bool = False
+    counts: bool = False
 
 
 class CapturedSection(Record, frozen=True, kw_only=True):

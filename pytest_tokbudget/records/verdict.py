@@ -53,9 +53,10 @@ class Verdict(Record, frozen=True, kw_only=True):
     smallest slow-down (positive) that these sessions would have shown as REGRESSED. ``None`` where
     there is no such number, and then ``sentences`` say why. ``wants_more`` is true when the judge
     asks for another session before it answers; the outcome then is what it would be without one.
-    ``changed_counters`` are exact ones of the first session that differ from all of the anchor,
-    (then, now) a step. ``against`` names the git ref of an A/B, whose rate ``baseline_tok_s`` is
-    then; it is empty where a stored baseline was judged against.
+    ``changed_counters`` are exact ones of the first session that differ from all of the anchor, or
+    from all sessions at the ref of an A/B, (then, now) a step. ``against`` names the git ref of an
+    A/B, whose rate ``baseline_tok_s`` is then; it is empty where a stored baseline was judged
+    against.
     """
 
     outcome: Outcome

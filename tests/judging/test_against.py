@@ -9,11 +9,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from pytest_tokbudget.errors import NothingMeasuredError
+from pytest_tokbudget.errors import MeasureError, NothingMeasuredError
 from pytest_tokbudget.judging import Pair, judge_pairs
+from pytest_tokbudget.records.run import RunRecord
 from pytest_tokbudget.records.verdict import Outcome, Verdict
 
 from .cases import budget, session, timing, workload
+from .test_counters import run
 
 NOISE = (0.004, -0.004, 0.002, -0.002, 0.003, -0.003)
 
@@ -65,6 +67,47 @@ def test_floor_and_ceilings_are_judged_beside_the_pairs(
     assert verdict.outcome is outcome
     assert not verdict.wants_more
     assert any("tolerance 3 %" in one for one in verdict.sentences)
+
+
+def counted(pairs: int, head: RunRecord, ref: RunRecord | None = None, **more: Any) -> Verdict:
+    made = [Pair(ref=ref or run(9), head=head) for _ in range(pairs)]
+    wanted = budget(0.03, counters=more.pop("counters", "fail"))
+    return judge_pairs(made, wanted, against="main (abc1234)", **{"may_measure": True, **more})
+
+
+def test_more_of_a_counter_fails_after_five_pairs() -> None:
+    four, five = counted(4, run(12)), counted(5, run(12))
+
+    assert (four.outcome, four.wants_more) == (Outcome.INCONCLUSIVE, True)
+    assert "5 pairs that all show it would prove it" in " ".join(four.sentences)
+    assert (five.outcome, five.wants_more) == (Outcome.REGRESSED, False)
+    assert five.sentences[0] == (
+        "kernel launches 9 → 12 a step in every step of 5 sessions "
+        "(main (abc1234): 9 in 5 sessions)."
+    )
+    assert 'counters="show" until main (abc1234) has it too' in five.sentences[1]
+    assert five.changed_counters == {"kernel_launches": (9.0, 12.0)}
+    assert counted(5, run(9, tokens=65)).outcome is Outcome.WORKLOAD_CHANGED
+
+
+def test_less_equal_or_inexact_counters_pass_and_are_shown() -> None:
+    assert counted(4, run(9)).outcome is Outcome.PASS
+    less = counted(4, run(7))
+    assert (less.outcome, less.changed_counters) == (Outcome.PASS, {"kernel_launches": (9, 7)})
+    assert any(one.startswith("Improved: kernel launches 9 → 7") for one in less.sentences)
+    assert "refresh" not in " ".join(less.sentences)
+    shown = counted(4, run(12), counters="show")
+    assert (shown.outcome, shown.changed_counters) == (Outcome.PASS, {"kernel_launches": (9, 12)})
+    varying = counted(4, run(12), run([8, 9] * 5 + [9, 9]))
+    assert varying.outcome is Outcome.PASS
+    assert "Not the same in every step of main (abc1234)" in " ".join(varying.sentences)
+
+
+@pytest.mark.parametrize("side", ["head", "ref"])
+def test_a_side_whose_devices_were_not_traced_fails_closed(side: str) -> None:
+    sides = {"head": run(9), "ref": run(9), side: run(9, traced=None)}
+    with pytest.raises(MeasureError, match="in pair 1: no device trace was asked for"):
+        counted(4, sides["head"], sides["ref"])
 
 
 def test_faster_code_is_improved() -> None:

@@ -20,6 +20,7 @@ from pytest_tokbudget.measuring.evidence_pass import (
     EvidenceWindows,
 )
 from pytest_tokbudget.measuring.measurement import NOT_MEASURED
+from pytest_tokbudget.measuring.paced_loop import Turns
 from pytest_tokbudget.measuring.paced_watch import watch_in_turn
 from pytest_tokbudget.measuring.recorder import Recorder
 from pytest_tokbudget.records.base import Unavailable
@@ -240,7 +241,12 @@ def test_nobody_is_held_by_a_hook_that_outlives_the_measurement(
 
     with pytest.raises(MeasureError, match="the A/B cannot hold it"):
         watch_in_turn(
-            pipeline, pipeline.recorder, budget, pipeline.devices, pipeline.clock, FakePacer([2])
+            pipeline,
+            pipeline.recorder,
+            budget,
+            pipeline.devices,
+            pipeline.clock,
+            Turns(FakePacer([2])),
         )
 
     goes_on(pipeline)

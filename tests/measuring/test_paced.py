@@ -11,9 +11,10 @@ from pytest_tokbudget.errors import MeasureError, StepError, WorkerDiedError
 from pytest_tokbudget.measuring import paced_watch
 from pytest_tokbudget.measuring.beat import ALLOWED_SILENCE_NS, DONE, PHASE, SETUP
 from pytest_tokbudget.measuring.measurement import Measurement
-from pytest_tokbudget.measuring.paced_loop import measure_in_turn
+from pytest_tokbudget.measuring.paced_loop import Turns, measure_in_turn
 from pytest_tokbudget.measuring.paced_watch import watch_in_turn
 from pytest_tokbudget.records.budget import Budget
+from pytest_tokbudget.testing import FakeInstrument
 
 from .pacers import FakePacer
 from .test_loop import Bench
@@ -22,9 +23,9 @@ from .test_watch import Pipeline, pipeline
 __all__ = ["pipeline"]
 
 
-def paced(bench: Bench, pacer: FakePacer, **budget: object) -> Measurement:
-    wanted = Budget(**{"steps": 50, "warmup_steps": 4, **budget})  # type: ignore[arg-type]
-    return measure_in_turn(bench.step, bench.recorder, wanted, bench.devices, bench.clock, pacer)
+def paced(bench: Bench, pacer: FakePacer, *instruments: FakeInstrument) -> Measurement:
+    wanted, turns = Budget(steps=50, warmup_steps=4), Turns(pacer, instruments)
+    return measure_in_turn(bench.step, bench.recorder, wanted, bench.devices, bench.clock, turns)
 
 
 def test_a_pass_is_made_of_the_blocks_alone() -> None:
@@ -66,14 +67,26 @@ def test_memory_reserved_in_the_blocks_makes_a_side_unsteady() -> None:
     assert "newly reserved" in found.warmup.reason
 
 
+def test_instruments_get_their_windows_after_the_last_block() -> None:
+    bench, trace = Bench(), FakeInstrument(at_rest=True, steps=20)
+    made: list[int] = []
+    trace.at_begin = lambda: made.append(bench.count)
+
+    found = paced(bench, FakePacer([2, 3]), trace)
+
+    assert made == [4 + 5]
+    assert (found.timing.steps, found.timing.recompilations) == (5, 0)
+    assert [(one.instrument, one.steps) for one in found.passes] == [("", 5), ("probe", 20)]
+
+
 def test_an_end_without_a_block_measures_nothing() -> None:
     with pytest.raises(StepError, match="before a step"):
         paced(Bench(), FakePacer([]))
 
 
-def in_turn(made: Pipeline, pacer: FakePacer, **budget: object) -> Measurement:
-    wanted = Budget(**{"steps": 60, "warmup_steps": 5, **budget})  # type: ignore[arg-type]
-    return watch_in_turn(made, made.recorder, wanted, made.devices, made.clock, pacer)
+def in_turn(made: Pipeline, pacer: FakePacer, *instruments: FakeInstrument) -> Measurement:
+    wanted, turns = Budget(steps=60, warmup_steps=5), Turns(pacer, instruments)
+    return watch_in_turn(made, made.recorder, wanted, made.devices, made.clock, turns)
 
 
 def test_a_held_pipeline_makes_exactly_the_marks_of_its_blocks(pipeline: Pipeline) -> None:
@@ -85,10 +98,12 @@ def test_a_held_pipeline_makes_exactly_the_marks_of_its_blocks(pipeline: Pipelin
         pipeline.pause(0.02)
         held.append(sum(one.mark_count for one in pipeline.recorder.streams()) - before)
 
-    pacer = FakePacer([3] * 10, pause)
-    found = in_turn(pipeline, pacer)
+    pacer, trace = FakePacer([3] * 10, pause), FakeInstrument(at_rest=True, steps=5)
+    found = in_turn(pipeline, pacer, trace)
 
     assert held == [0] * len(held)
+    assert trace.calls == ["begin", "end"]
+    assert [one.kind for one in found.passes] == ["timing", "evidence"]
     assert found.timing.steps == 30
     assert found.timing.tokens == {"real": 3000}
     stepped_ns = sum(ns for _, ns in pacer.done)

@@ -237,6 +237,21 @@ def test_outside_git_it_is_a_usage_error(project: Project) -> None:
     assert "git repository" in result.stderr.str() + result.stdout.str()
 
 
+def test_counters_of_both_sides_are_compared(repository: Repository) -> None:
+    repository.commit(steps=STEP.format(ms=4), test_it=TEST)
+    gating = TEST.replace("tokbudget(step)", "tokbudget(step, counters='fail')")
+    repository.commit(steps=STEP.format(ms=4).replace("1024", "2048"), test_it=gating)
+
+    result = repository.run("--tokbudget-against", "HEAD~1", "--tokbudget-max-time", "1s")
+
+    assert result.ret == 75, result.stdout.str()
+    test = repository.project.only_test
+    assert "tokens 1,024 → 2,048 a step in every step of 1 session (HEAD~1 (" in test["reason"]
+    assert "5 pairs that all show it would prove it (--tokbudget-max-time)" in test["reason"]
+    assert test["changed_counters"] == {"tokens": [1024, 2048]}
+    assert [one["cause"] for one in test["findings"]] == ["counter: tokens"]
+
+
 @pytest.mark.parametrize(("ini", "args"), [("1s", ()), ("1h", ("--tokbudget-max-time=1s",))])
 def test_max_time_comes_from_the_closest(
     repository: Repository, ini: str, args: tuple[str, ...]

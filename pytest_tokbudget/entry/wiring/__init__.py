@@ -73,11 +73,13 @@ def measure_steps(
     from ...measuring.clock import SystemClock
     from ...measuring.devices import TorchDevices
     from ...measuring.loop import measure_steps
-    from ...measuring.paced_loop import measure_in_turn
+    from ...measuring.paced_loop import Turns, measure_in_turn
 
-    if pacer is not None:
-        return measure_in_turn(step, marks, budget, TorchDevices(), SystemClock(), pacer)
     instruments = () if evidence is None else evidence.instruments
+    if pacer is not None:
+        return measure_in_turn(
+            step, marks, budget, TorchDevices(), SystemClock(), Turns(pacer, instruments)
+        )
     return measure_steps(step, marks, budget, TorchDevices(), SystemClock(), instruments)
 
 
@@ -92,11 +94,14 @@ def watch(
     from ...measuring.clock import SystemClock
     from ...measuring.devices import TorchDevices
     from ...measuring.instrumented_watch import watch_with_instruments
+    from ...measuring.paced_loop import Turns
     from ...measuring.paced_watch import watch_in_turn
 
-    if pacer is not None:
-        return watch_in_turn(pipeline, marks, budget, TorchDevices(), SystemClock(), pacer)
     instruments = () if evidence is None else evidence.instruments
+    if pacer is not None:
+        return watch_in_turn(
+            pipeline, marks, budget, TorchDevices(), SystemClock(), Turns(pacer, instruments)
+        )
     return watch_with_instruments(
         pipeline, marks, budget, TorchDevices(), SystemClock(), instruments
     )

@@ -30,6 +30,7 @@ class Pairs:
         assert settings.against is not None
         self._settings, self._services = settings, services
         self.ref: Ref = resolve_ref(settings.rootdir, settings.against)
+        self.counts = False
         self._worktree: Path | None = None
         self._open = contextlib.ExitStack()
         # Fixed, so that a run can be repeated; the host's moods are not.
@@ -89,6 +90,7 @@ class Pairs:
         trees = self._trees(side)
         with tempfile.TemporaryDirectory(prefix="tokbudget-") as scratch:
             spec = self._services.spec(nodeid, index, Path(scratch))
+            spec = msgspec.structs.replace(spec, counts=self.counts)
             if side == "head":
                 yield msgspec.structs.replace(spec, trees=trees)
                 return
