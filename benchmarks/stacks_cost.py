@@ -5,9 +5,10 @@
 Two programs, each in a process of its own bound to ``--cores`` cores: twelve busy Python threads,
 and one working thread beside 150 idle ones. A pair is one block without and one with the evidence,
 in random order; starting, stopping and reading it lies outside the blocks, and the threads rest
-there: twelve that hold the GIL make every call of this one last tenths of a second. On a machine with other load the
-wall clock says little; steps per second of the program's own CPU time then show what the evidence
-does to it directly, and the sampler's share of a core what it takes from it where cores are full.
+there: twelve that hold the GIL make every call of this one last tenths of a second. On a machine
+with other load the wall clock says little; steps per second of the program's own CPU time then show
+what the evidence does to it directly, and the sampler's share of a core what it takes from it where
+cores are full.
 """
 
 from __future__ import annotations
