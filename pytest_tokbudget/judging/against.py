@@ -27,7 +27,7 @@ from pytest_tokbudget.records.verdict import Outcome, SessionFigure, Verdict
 from .admission import admit
 from .ceilings import judge_ceiling
 from .comparable import differing_fields
-from .counters import changed_counters
+from .counter_changes import changed_counters
 from .floor import judge_floor
 from .pair_counters import judge_pair_counters
 from .ruling import Ruling, combined

@@ -1,20 +1,13 @@
-"""Counters that gate: exact counts of every step, held against those of the baseline.
-
-A counter that differs in a share p of sessions of unchanged code shows in none of K and in all of R
-sessions with a chance of (1 − p)^K · p^R, at most K^K R^R / (K + R)^(K + R).
-"""
+"""Counters that gate: exact counts of every step, held against those of the baseline."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from fractions import Fraction
 
 from pytest_tokbudget.analysis.exact_counters import (
     ALWAYS_KNOWN,
     TOKENS,
     exact_counters,
-    per_step,
 )
 from pytest_tokbudget.errors import MeasureError
 from pytest_tokbudget.records.baseline import Baseline
@@ -22,43 +15,12 @@ from pytest_tokbudget.records.counters import ExactCounters
 from pytest_tokbudget.records.run import RunRecord
 from pytest_tokbudget.records.verdict import Outcome
 
+from .counter_changes import PROOFS, Change, compared, shown
 from .ruling import Ruling
 from .wording import count
 
-PROOFS = ((5, 3), (8, 2), (10, 2))
-"""(K, R): identical sessions of the baseline and changed new ones that prove a change."""
-
 CANNOT = 'counters="fail" cannot be judged: '
 _REFRESH = '--tokbudget-refresh "why"'
-
-
-def false_alarm_bound(k: int, r: int) -> float:
-    """The largest chance, over every p, that unchanged code looks changed: p = R / (K + R)."""
-    p = r / (k + r)
-    return float((1 - p) ** k * p**r)
-
-
-@dataclass(frozen=True)
-class Change:
-    """One counter: ``then`` in ``k`` sessions of the baseline; ``directions`` of each new session:
-    1 for more in every step, −1 for less, 0 for neither. ``now`` is as it is written."""
-
-    name: str
-    then: Fraction
-    now: str
-    k: int
-    directions: tuple[int, ...]
-
-    @property
-    def stands(self) -> int:
-        """The direction that every new session shares, else 0."""
-        return self.directions[0] if len(set(self.directions)) == 1 else 0
-
-    @property
-    def proven(self) -> bool:
-        """Whether so many sessions leave no room for chance."""
-        r = len(self.directions)
-        return self.stands != 0 and any(self.k >= k and r >= least for k, least in PROOFS)
 
 
 def judge_counters(runs: Sequence[RunRecord], baseline: Baseline, *, may_measure: bool) -> Ruling:
@@ -112,19 +74,6 @@ def anchor_counters(baseline: Baseline) -> list[ExactCounters]:
     return [one.counters for one in baseline.anchor if one.counters is not None]
 
 
-def changed_counters(
-    now: ExactCounters, anchor: Sequence[ExactCounters]
-) -> dict[str, tuple[float, float]]:
-    """Return exact counters of ``now`` that differ from all of ``anchor``, (then, now) a step."""
-    found = {}
-    for name in sorted({name for one in (now, *anchor) for name in one.counts}):
-        new, then = per_step(now, name), {per_step(one, name) for one in anchor}
-        old = then.pop() if len(then) == 1 else None
-        if old is not None and new is not None and old != new:
-            found[name] = (float(old), float(new))
-    return found
-
-
 def _admit(new: Sequence[ExactCounters], baseline: Baseline, nodeid: str) -> None:
     """Fail closed where there is nothing exact to compare."""
     for number, one in enumerate(new, start=1):
@@ -165,61 +114,10 @@ def admit_alike(sessions: Sequence[ExactCounters], remedy: str = "") -> None:
         )
 
 
-def compared(
-    new: Sequence[ExactCounters],
-    anchor: Sequence[ExactCounters],
-    appended: Sequence[ExactCounters] = (),
-) -> tuple[list[Change], list[str]]:
-    """Return what changed in any session, and the counters that the anchor cannot hold."""
-    names = {name for one in (*anchor, *new) for name in (*one.counts, *one.varying)}
-    changes, inexact = [], []
-    for name in sorted(names):
-        values = {per_step(one, name) for one in anchor}
-        then = values.pop() if len(values) == 1 else None
-        if then is None:
-            inexact.append(name)
-            continue
-        directions = tuple(_direction(then, one, name) for one in new)
-        if any(directions):
-            k = len(anchor)
-            # Sessions appended since may only strengthen the anchor, never speak against it:
-            # else a regression could be appended away.
-            if all(per_step(one, name) == then for one in appended):
-                k += len(appended)
-            changes.append(Change(name, then, _now(new, name), k, directions))
-    return changes, inexact
-
-
-def _direction(then: Fraction, now: ExactCounters, name: str) -> int:
-    value = per_step(now, name)
-    if value is not None:
-        return (value > then) - (value < then)
-    # Every step above, or below, is a change in every step, though not an exact one.
-    least, most = now.varying.get(name, (0, 0))
-    if (least, most) == (0, 0) or then.denominator != 1:
-        return 0
-    return (least > then) - (most < then)
-
-
-def _now(new: Sequence[ExactCounters], name: str) -> str:
-    ends: list[Fraction] = []
-    for one in new:
-        value = per_step(one, name)
-        ends += [value] if value is not None else map(Fraction, one.varying.get(name, (0, 0)))
-    low, high = min(ends), max(ends)
-    return _shown(low) if low == high else f"{_shown(low)} … {_shown(high)}"
-
-
-def _shown(value: Fraction) -> str:
-    if value.denominator == 1:
-        return f"{value.numerator:,}"
-    return f"{value.numerator:,}/{value.denominator}"
-
-
 def _sentence(one: Change, against: str) -> str:
     return (
-        f"{one.name.replace('_', ' ')} {_shown(one.then)} → {one.now} a step in every step of "
-        f"{count(len(one.directions), 'session')} ({against or 'baseline'}: {_shown(one.then)} in "
+        f"{one.name.replace('_', ' ')} {shown(one.then)} → {one.now} a step in every step of "
+        f"{count(len(one.directions), 'session')} ({against or 'baseline'}: {shown(one.then)} in "
         f"{count(one.k, 'session')})."
     )
 
@@ -250,7 +148,7 @@ def _notes(changes: Sequence[Change], inexact: Sequence[str], against: str) -> l
         elif one.stands == 0:
             seen = sum(map(bool, one.directions))
             notes.append(
-                f"{one.name.replace('_', ' ')} {_shown(one.then)} → {one.now} a step, but in "
+                f"{one.name.replace('_', ' ')} {shown(one.then)} → {one.now} a step, but in "
                 f"{seen} of {count(len(one.directions), 'session')}: that proves nothing."
             )
     if inexact:

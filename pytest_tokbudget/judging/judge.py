@@ -22,7 +22,8 @@ from .admission import admit, admit_baseline
 from .canaries import Witness
 from .ceilings import judge_ceiling
 from .comparable import software_changed, workload_changed
-from .counters import anchor_counters, changed_counters, judge_counters
+from .counter_changes import changed_counters
+from .counters import anchor_counters, judge_counters
 from .fitness import excused, unfit
 from .floor import judge_floor
 from .ruling import Ruling, combined

@@ -11,7 +11,8 @@ from pytest_tokbudget.analysis.exact_counters import NO_TRACE, exact_counters
 from pytest_tokbudget.errors import MeasureError
 from pytest_tokbudget.records.run import RunRecord
 
-from .counters import CANNOT, admit_alike, compared, ruling_on
+from .counter_changes import compared
+from .counters import CANNOT, admit_alike, ruling_on
 from .ruling import Ruling
 
 

@@ -11,7 +11,8 @@ import pytest
 from pytest_tokbudget.analysis.exact_counters import exact_counters, with_zeros
 from pytest_tokbudget.errors import MeasureError, UsageError
 from pytest_tokbudget.judging import judge
-from pytest_tokbudget.judging.counters import PROOFS, false_alarm_bound, judge_counters
+from pytest_tokbudget.judging.counter_changes import PROOFS, false_alarm_bound
+from pytest_tokbudget.judging.counters import judge_counters
 from pytest_tokbudget.records.baseline import Baseline, StoredSession
 from pytest_tokbudget.records.counters import ExactCounters, TracedCounters
 from pytest_tokbudget.records.marks import MarkSeries
