@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 import msgspec
@@ -66,11 +66,12 @@ class Session:
         for name, pid in zip(("child", "daemon"), noted["children"]):
             self.processes[name] = psutil.Process(pid)
 
-    def left_after(self, seconds: float) -> list[str]:
-        """The names of the processes of the session that still run."""
+    def left_after(self, seconds: float, names: Collection[str] = ()) -> list[str]:
+        """The names of the processes of the session, or of those named, that still run."""
         end = time.monotonic() + seconds
+        asked = {name: self.processes[name] for name in names or self.processes}
         while True:
-            left = [name for name, process in self.processes.items() if _runs(process)]
+            left = [name for name, process in asked.items() if _runs(process)]
             if not left or time.monotonic() > end:
                 return left
             time.sleep(0.02)
@@ -141,6 +142,4 @@ def test_controller_and_guard_are_killed_together(session: Session) -> None:
     session.controller.kill()
     session.processes["guard"].kill()
 
-    for name in ("child", "daemon"):
-        del session.processes[name]
-    assert session.left_after(5) == []
+    assert session.left_after(5, ("guard", "worker")) == []
