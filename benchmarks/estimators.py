@@ -47,7 +47,7 @@ def _halves(step_ms: Floats) -> Floats:
     """Both figures of every stretch that is half as long as the session, (2, stretches)."""
     stretches = np.lib.stride_tricks.sliding_window_view(step_ms, len(step_ms) // 2)
     fast = np.percentile(stretches, FAST_PERCENTILE, axis=1)
-    return np.log(np.stack([stretches.mean(axis=1), fast]))
+    return np.asarray(np.log(np.stack([stretches.mean(axis=1), fast])))
 
 
 def judged(
