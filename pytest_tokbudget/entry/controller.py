@@ -153,6 +153,7 @@ class Controller:
             self._failed.add(item.nodeid)
             error = call.excinfo.value if call.excinfo else None
             if isinstance(error, VerdictFailed | SessionFailed):
+                error.shown.place(*report.location[:2])
                 report.longrepr = error.shown  # type: ignore[assignment]  # meets its duck type
             if isinstance(error, SessionFailed) and error.when == "setup":
                 report.when = "setup"  # an error, as pytest has it, and no failure

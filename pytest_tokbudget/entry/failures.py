@@ -36,11 +36,15 @@ class SessionFailed(pytest.fail.Exception):  # type: ignore[name-defined,misc]  
 
 @dataclass(frozen=True)
 class Crash:
-    """What pytest's short summary and JUnit read: where it was, and one line about it."""
+    """What the short summary, JUnit and ``--tb=line`` show: the test's place, and one line."""
 
     message: str
     path: str = ""
     lineno: int = 0
+
+    def __str__(self) -> str:
+        """As pytest writes a place and what happened there."""
+        return f"{self.path}:{self.lineno}: {self.message}"
 
 
 class ShownFailure:
@@ -49,6 +53,10 @@ class ShownFailure:
     def __init__(self, headline: str, text: str, colored: str) -> None:
         self.reprcrash = Crash(headline)
         self._text, self._colored = text, colored
+
+    def place(self, path: str, lineno: int | None) -> None:
+        """Note the place of the test: a verdict is about all of it; ``lineno`` counts from 0."""
+        self.reprcrash = Crash(self.reprcrash.message, path, (lineno or 0) + 1)
 
     def __str__(self) -> str:
         """The plain text, for JUnit and logs."""

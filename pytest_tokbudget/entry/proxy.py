@@ -21,10 +21,12 @@ def make_proxy(item: pytest.Item, run: Callable[[pytest.Item], None]) -> None:
     Reruns are off, whatever marks or ini say.
     """
     setattr(item, "setup", _nothing)  # noqa: B010 - a method is replaced on purpose
+    # What was not set up cannot be torn down: a unittest.TestCase would fail there.
+    setattr(item, "teardown", _nothing)  # noqa: B010
     setattr(item, "runtest", lambda: run(item))  # noqa: B010
     if item.config.pluginmanager.hasplugin("rerunfailures"):
         item.add_marker(pytest.mark.flaky(reruns=0), append=False)
 
 
 def _nothing() -> None:
-    """Set nothing up."""
+    """Set nothing up, and tear nothing down."""

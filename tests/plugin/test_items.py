@@ -31,6 +31,24 @@ def test_parametrized_and_class_tests(bare_project: Project) -> None:
     ]
 
 
+def test_a_unittest_test_and_the_line_of_a_failure(bare_project: Project) -> None:
+    result = _run(
+        bare_project,
+        "import unittest\n"
+        "class TestTrainer(unittest.TestCase):\n"
+        "    @pytest.fixture(autouse=True)\n"
+        "    def _budget(self, tokbudget): self.tokbudget = tokbudget\n"
+        f"    {MARK}"
+        "    def test_step(self): self.tokbudget(step)\n"
+        f"{MARK}"
+        "def test_raises(tokbudget): raise ValueError('no data')\n",
+        "--tb=line",
+    )
+
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["test_it.py:9: ValueError: no data"])
+
+
 def test_async_session_fixture_and_tmp_path(bare_project: Project) -> None:
     bare_project.autoload = True
     bare_project.write(
