@@ -56,6 +56,7 @@ WORLDS = (
     World("heavy tails", heavy=True),
     World("drift 0.2 s", drift=0.2),
     World("all at once", heavy=True, jobs=0.5, slow_absolute=0.1),
+    World("t3 and jobs", heavy=True, jobs=0.5),
 )
 
 

@@ -73,14 +73,17 @@ def _excess(value: Floats, others: Floats, variance: Floats, degrees: Floats) ->
     return np.where(degrees >= 1, excess, 0.0)
 
 
-def decide(known: Knowledge, new: Floats, delta: float) -> tuple[Ints, Ints]:
-    """Return the outcome and the sessions used, each (N,), of looks at ``new`` (N, MAX)."""
+def decide(known: Knowledge, new: Floats, delta: float, share: float = 1.0) -> tuple[Ints, Ints]:
+    """Return the outcome and the sessions used, each (N,), of looks at ``new`` (N, MAX).
+
+    ``share`` is as in ``looks.look_level``.
+    """
     runs, most = new.shape
     outcome = np.full(runs, UNDECIDED)
     used = np.full(runs, most)
     open_ = np.ones(runs, np.bool_)
     for done in range(1, most + 1):
-        now, ends = _one_look(known, new[:, :done], delta, most)
+        now, ends = _one_look(known, new[:, :done], delta, looks.look_level(done, most, share))
         ends = open_ & (ends | (done == most))
         outcome = np.where(ends, now, outcome)
         used = np.where(ends, done, used)
@@ -88,10 +91,9 @@ def decide(known: Knowledge, new: Floats, delta: float) -> tuple[Ints, Ints]:
     return outcome, used
 
 
-def _one_look(known: Knowledge, new: Floats, delta: float, most: int) -> tuple[Ints, Flags]:
+def _one_look(known: Knowledge, new: Floats, delta: float, level: float) -> tuple[Ints, Flags]:
     """Return the outcome of one look and whether it ends the run."""
     runs, done = new.shape
-    level = looks.look_level(done, most)
     if done < 2:
         return _weigh(known, new, delta, level, left_out=False)
     slowest = new.argmax(axis=1)

@@ -59,10 +59,10 @@ def baseline_of(anchor: list[float], appended: list[float]) -> Baseline:
     )
 
 
-def one_by_one(anchor: Anchor, new: list[float], delta: float) -> tuple[int, int]:
+def one_by_one(anchor: Anchor, new: list[float], delta: float, share: float) -> tuple[int, int]:
     """What the controller does: look, and measure another session until it is settled."""
     for done in range(1, len(new) + 1):
-        seen = look(anchor, new[:done], delta, most=len(new))
+        seen = look(anchor, new[:done], delta, most=len(new), share=share)
         if seen.settled:
             return CODES[seen.outcome], done
     raise AssertionError("the last look settles")
@@ -70,8 +70,10 @@ def one_by_one(anchor: Anchor, new: list[float], delta: float) -> tuple[int, int
 
 @pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.name)
 @pytest.mark.parametrize("appended", [0, 4, 9])
-@pytest.mark.parametrize("most", [1, 3])
-def test_equal_to_the_production_functions(world: World, appended: int, most: int) -> None:
+@pytest.mark.parametrize(("most", "share"), [(1, 1.0), (3, 1.0), (3, 0.5)])
+def test_equal_to_the_production_functions(
+    world: World, appended: int, most: int, share: float
+) -> None:
     rng = np.random.default_rng(appended + most)
     delta = -log1p(-0.03)
     spread = 0.012
@@ -79,14 +81,14 @@ def test_equal_to_the_production_functions(world: World, appended: int, most: in
     since = np.concatenate([world.job(rng, RUNS, 1, spread) for _ in range(appended)] or [old], 1)
     new = world.job(rng, RUNS, most, spread) + rng.choice([-3, 0, 1, 2, 4], (RUNS, 1)) * delta
     known = learn(old, since if appended else None)
-    outcome, used = decide(known, new, delta)
+    outcome, used = decide(known, new, delta, share)
     for run in range(RUNS):
         stored = baseline_of(list(old[run]), list(since[run]) if appended else [])
         anchor = anchor_of(stored)
         assert known.mean[run] == pytest.approx(anchor.mean, abs=1e-12)
         assert known.variance[run] == pytest.approx(anchor.spread.variance, rel=1e-9)
         assert (known.degrees[run], known.between[run]) == (anchor.spread.degrees, anchor.between)
-        expected = one_by_one(anchor, [float(x) for x in new[run]], delta)
+        expected = one_by_one(anchor, [float(x) for x in new[run]], delta, share)
         assert (int(outcome[run]), int(used[run])) == expected
 
 
