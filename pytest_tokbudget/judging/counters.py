@@ -108,9 +108,9 @@ def admit_alike(sessions: Sequence[ExactCounters], remedy: str = "") -> None:
         raise MeasureError(f"{CANNOT}{', '.join(missing)} were not counted{remedy}")
     instruments = {one.instrument for one in sessions}
     if len(instruments) > 1:
-        shown = ", ".join(sorted(one or "no device trace" for one in instruments))
+        found = ", ".join(sorted(one or "no device trace" for one in instruments))
         raise MeasureError(
-            f"{CANNOT}expected the same instruments in every session, found {shown}{remedy}"
+            f"{CANNOT}expected the same instruments in every session, found {found}{remedy}"
         )
 
 
@@ -125,7 +125,7 @@ def _sentence(one: Change, against: str) -> str:
 def _needs(k: int, against: str) -> tuple[str, bool]:
     """What a proof needs, and whether further sessions can bring it."""
     if against:
-        pairs = max(PROOFS[0])
+        pairs = min(map(max, PROOFS))
         return f"{pairs} pairs that all show it would prove it (--tokbudget-max-time).", True
     needed = next((r for least, r in reversed(PROOFS) if k >= least), None)
     if needed is None:
