@@ -1,10 +1,11 @@
 """What the CPU evidence says of the DFlash example when its code is worse than it could be.
 
-    python -m benchmarks.dflash_story [--seconds 5] ["simulated post=sync" …]
+    python -m benchmarks.dflash_story [--seconds 5] [--device] ["simulated post=sync" …]
 
 Without arguments the whole story: packing on the critical path, threads that spin, a heap full of
-garbage, a Python loop over tokens, a log that is forced to the disk each step. From evidence alone:
-nothing here knows what the knobs do.
+garbage, a Python loop over tokens, a log that is forced to the disk each step; ``--device`` tells
+it on CUDA devices. From evidence alone: nothing here knows what the knobs do. ``size:1+3`` deals
+the size out to one target and three drafters.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from pytest_tokbudget.analysis.cpu_summary import CpuSummary, summarize_cpu
@@ -29,7 +32,18 @@ STORY = (
     "cpu docids=python_loop",
     "simulated log_every=1",
 )
+DEVICE_STORY = (
+    "h200:1+3 post=sync",
+    "h200 spin=2",
+    "h200 gc=heavy",
+    "h200 docids=python_loop",
+    "h200 log_every=1",
+)
+"""Two targets beside one drafter keep the queue full on one device, whatever they do: there the
+packing is told with more drafters than targets."""
 WARM_UP_STEPS = 30
+WARM_UP_S = 25.0
+"""Threads that spin make a step of many launches take seconds."""
 
 
 def observe(size: str, knobs: str, seconds: float) -> CpuSummary:
@@ -39,9 +53,15 @@ def observe(size: str, knobs: str, seconds: float) -> CpuSummary:
     from dflash.knobs import parse_knobs
     from dflash.pipeline import DFlashPipeline
 
+    name, _, layout = size.partition(":")
+    dealt = named_size(name)
+    if layout:
+        targets, drafters = map(int, layout.split("+"))
+        dealt = replace(dealt, targets=targets, drafters=drafters)
     recorder, evidence = Recorder(SystemClock()), CpuEvidence()
-    with DFlashPipeline(named_size(size), parse_knobs(knobs), recorder) as pipeline:
-        pipeline.wait_for(WARM_UP_STEPS)
+    with DFlashPipeline(dealt, parse_knobs(knobs), recorder) as pipeline:
+        with suppress(TimeoutError):
+            pipeline.wait_for(WARM_UP_STEPS, WARM_UP_S)
         evidence.start()
         time.sleep(seconds)
         evidence.stop()
@@ -71,9 +91,10 @@ def main() -> None:
     """Print what is said of each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=5.0)
-    parser.add_argument("cases", nargs="*", default=list(STORY))
+    parser.add_argument("--device", action="store_true")
+    parser.add_argument("cases", nargs="*")
     options = parser.parse_args()
-    for case in options.cases:
+    for case in options.cases or (DEVICE_STORY if options.device else STORY):
         size, _, knobs = case.partition(" ")
         print(f"{told(case, observe(size, knobs, options.seconds))}\n", flush=True)
 
