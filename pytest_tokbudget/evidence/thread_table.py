@@ -12,6 +12,7 @@ import numpy as np
 
 from pytest_tokbudget.analysis.timeline import ThreadInfo, Timeline
 from pytest_tokbudget.analysis.trace_rows import KnownThread
+from pytest_tokbudget.threads import native_id_of
 
 _TASKS = Path("/proc/self/task")
 _AUTOGRAD = re.compile(r"pt_autograd_(\d+)$")
@@ -25,7 +26,7 @@ def known_threads(roles: Mapping[int, str] | None = None) -> list[KnownThread]:
     roles = roles or {}
     kernels = dict(_native_threads())
     python = [
-        _known(one, kernels.get(one.native_id or 0, ""), roles) for one in threading.enumerate()
+        _known(one, kernels.get(native_id_of(one), ""), roles) for one in threading.enumerate()
     ]
     ours = {one.native_id for one in python}
     others = [
@@ -39,7 +40,7 @@ def known_threads(roles: Mapping[int, str] | None = None) -> list[KnownThread]:
 def _known(thread: threading.Thread, kernels_name: str, roles: Mapping[int, str]) -> KnownThread:
     """One of Python's threads. An autograd thread is among them, as ``Dummy-1``, once a compiled
     backward pass has run Python in it; it works for another thread all the same."""
-    ident, native_id = thread.ident or 0, thread.native_id or 0
+    ident, native_id = thread.ident or 0, native_id_of(thread)
     if _AUTOGRAD.search(kernels_name):
         return KnownThread(kernels_name, ident, native_id, python=False)
     return KnownThread(thread.name, ident, native_id, roles.get(native_id))

@@ -7,6 +7,7 @@ import threading
 import traceback
 from collections.abc import Iterable
 
+from ..threads import native_id_of
 from .streams import Stream
 
 
@@ -23,7 +24,7 @@ def thread_stacks(streams: Iterable[Stream]) -> str:
             continue
         thread, worker = threads.get(ident), workers.get(ident)
         name = "a thread unknown to Python" if thread is None else f"thread {thread.name!r}"
-        native = "" if thread is None else f", native id {thread.native_id}"
+        native = "" if thread is None else f", native id {native_id_of(thread)}"
         role = "" if worker is None else f", worker {worker.name!r}, role {worker.role or 'none'}"
         stack = "".join(traceback.format_stack(frame))
         parts.append((worker is None, f"{name}{native}{role}\n{stack}"))

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TypeAlias, cast
 
 from ..records.marks import MarkSeries, QueueSeries, SpanSeries
+from ..threads import native_id_of
 from .tokens import by_kind, checked
 
 QueueCall: TypeAlias = "tuple[int, int, int, int]"
@@ -158,7 +159,7 @@ class Stream:
 
 def living_threads() -> set[int]:
     """Return the native ids of the threads that run; Python's own ids are used again too soon."""
-    return {thread.native_id for thread in threading.enumerate() if thread.native_id is not None}
+    return {native_id_of(thread) for thread in threading.enumerate()} - {0}
 
 
 def _time_of(mark: tuple[int, object]) -> int:

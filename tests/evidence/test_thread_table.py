@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import _thread
+import json
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -16,6 +19,36 @@ def test_this_thread_has_all_its_names() -> None:
     mine = by_id[threading.get_native_id()]
     assert (mine.name, mine.ident, mine.role) == (me.name, me.ident, "loader")
     assert found.python
+
+
+FORKED = """
+import json, os, threading
+from pytest_tokbudget.evidence.thread_table import known_threads
+
+def look():
+    if os.fork():
+        os.wait()
+        return
+    found = [one.native_id for one in known_threads() if one.python]
+    print(json.dumps([found, threading.get_native_id()]), flush=True)
+    os._exit(0)
+
+look()
+other = threading.Thread(target=look)
+other.start()
+other.join()
+"""
+
+
+def test_a_forked_process_knows_its_own_main_thread() -> None:
+    """Every worker is one: its guard forks it."""
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED], capture_output=True, text=True, check=True
+    )
+    for line in done.stdout.splitlines():
+        found, own = json.loads(line)
+        assert found == [own]
+    assert len(done.stdout.splitlines()) == 2
 
 
 def test_threads_that_ended_meanwhile_are_kept() -> None:

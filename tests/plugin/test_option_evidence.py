@@ -69,6 +69,7 @@ def test_always_shows_hot_frames_threads_and_the_limiting_role(bare_project: Pro
         assert "slow_loader" in {one["function"] for one in test["hot_frames"]}
         assert "slow_loader" in {one["function"] for one in kept["hot_frames"]}
     assert {"loader", "trainer"} <= {one["role"] for one in test["threads"]}
+    assert "MainThread" in {one["name"] for one in test["threads"]}
     assert any("loader" in one for one in test["sentences"])
     result.stdout.fnmatch_lines(["*host*loader*"])
 
