@@ -50,43 +50,54 @@ def summarize_cpu(
     tables = stack_tables(record, rootdir)
     role = limiting_role(queues, marks, window_ns)
     named = [] if isinstance(role, Unavailable) else role.sentences
-    ranked = [] if tables is None else _ranked(tables)
+    limiting = None if isinstance(role, Unavailable) else role.limiting
+    ranked = [] if tables is None else _ranked(tables, limiting)
     return CpuSummary(
         hot_frames=[_frame_result(rows) for rows, _ in ranked],
         costs_s=[cost_s for _, cost_s in ranked],
         threads=thread_results(record),
         role=role,
-        sentences=named + cpu_sentences(record, tables) + _by_line(tables, role),
-        sampling=_sampling(record),
+        sentences=named + cpu_sentences(record, tables) + _by_line(tables, limiting),
+        sampling=_sampling(record, limiting),
         tables=tables,
         unavailable=dict(record.unavailable),
     )
 
 
-def _by_line(tables: StackTables | None, role: LimitingRole | Unavailable) -> list[str]:
+def _by_line(tables: StackTables | None, limiting: str | None) -> list[str]:
     """Where the limiting role's time goes; every role's where none limits alone."""
-    limiting = None if isinstance(role, Unavailable) else role.limiting
     rows = [] if tables is None else tables.by_line
     return [one.sentence for one in rows if limiting in (None, one.role)]
 
 
-def hot_frames(tables: StackTables) -> list[FrameResult]:
+def hot_frames(tables: StackTables, limiting: str | None = None) -> list[FrameResult]:
     """Frames that cost, most first, the lines of one function together under the hottest.
 
     What costs is CPU time in any thread, and in threads that mark steps also the time they stood
-    somewhere without waiting for others: a disk, a device, a sleep, the GIL.
+    somewhere without waiting for others: a disk, a device, a sleep, the GIL. Where one role limits,
+    the order is that of the cost without the workers of other roles: those only wait for it.
     """
-    return [_frame_result(rows) for rows, _ in _ranked(tables)]
+    return [_frame_result(rows) for rows, _ in _ranked(tables, limiting)]
 
 
-def _ranked(tables: StackTables) -> list[tuple[list[FrameRow], float]]:
-    together: dict[tuple[str, str, str | None], list[FrameRow]] = defaultdict(list)
+def _ranked(tables: StackTables, limiting: str | None) -> list[tuple[list[FrameRow], float]]:
+    together: dict[tuple[str, str, str], list[FrameRow]] = defaultdict(list)
     for row in tables.by_frame:
-        together[row.function, row.file, row.caller].append(row)
+        caller = (row.caller or "").rpartition(":")[0]
+        together[row.function, row.file, caller].append(row)
     costs = [(rows, sum(_cost_s(one) for one in rows)) for rows in together.values()]
     least = LEAST_SHARE * tables.seconds
-    ranked = sorted((one for one in costs if one[1] >= least), key=lambda one: -one[1])
-    return ranked[:MOST_FRAMES]
+    costly = sorted((one for one in costs if one[1] >= least), key=lambda one: -one[1])
+    kept = costly[:MOST_FRAMES]
+    if limiting is None:
+        return kept
+    return sorted(kept, key=lambda one: -sum(_limiting_s(row, limiting) for row in one[0]))
+
+
+def _limiting_s(row: FrameRow, limiting: str) -> float:
+    """What a row costs beside the workers of roles that do not limit."""
+    others_s = sum(one for role, one in row.role_s.items() if role != limiting)
+    return _cost_s(row) - (0.0 if row.kind == FrameKind.WAIT else min(others_s, row.worker_s))
 
 
 def _cost_s(row: FrameRow) -> float:
@@ -133,7 +144,7 @@ def cpu_pct(clock: ThreadClock) -> float | None:
     return 100 * (clock.cpu_ns[-1] - clock.cpu_ns[0]) / elapsed if elapsed > 0 else None
 
 
-def _sampling(record: CpuRecord) -> str:
+def _sampling(record: CpuRecord, limiting: str | None) -> str:
     stacks = record.stacks
     if stacks is None:
         return ""
@@ -146,4 +157,4 @@ def _sampling(record: CpuRecord) -> str:
         lost = sum(end - start for start, end in stacks.blind) / 1e9
         times = f"{len(stacks.blind)} time{'s' if len(stacks.blind) > 1 else ''}"
         text += f"; the sampler was blind {times}, {lost:.1f} s in all: left out"
-    return text
+    return text if limiting is None else f"{text}; frames of {limiting} first"

@@ -20,6 +20,7 @@ class FrameKind(IntEnum):
 
 OURS = f"{Path(__file__).parents[1]}{os.sep}"
 """Where this package's own files lie."""
+INSTRUMENTS = f"{OURS}evidence{os.sep}"
 
 _WAITING_FILES = {
     "threading.py": {"wait", "wait_for", "acquire", "join", "_wait_for_tstate_lock", "__enter__"},
@@ -69,6 +70,12 @@ def is_blocking_io(text: str) -> bool:
 def is_plumbing(short_file: str) -> bool:
     """Code that waits on behalf of others: the standard library's, and our queue proxy."""
     return short_file in _PLUMBING or short_file.startswith("pytest_tokbudget/measuring/")
+
+
+def is_library_code(file: str) -> bool:
+    """Code that the user did not write: installed, of the standard library, generated, or ours."""
+    installed = _PACKAGES.match(file) or _LIBRARY.match(file)
+    return bool(installed) or file.startswith(("<", OURS))
 
 
 def _is_library(file: str) -> bool:

@@ -2,7 +2,8 @@
 
 Seconds are summed over threads. ``exclusive``: the thread was in that very frame; ``inclusive``: in
 it or in what it called. A frame that waits or sleeps is split by its caller, for one helper that
-sleeps on behalf of many says nothing.
+sleeps on behalf of many says nothing, and a frame of a library by the user's code that called it.
+Stacks of a thread that just starts or ends our instruments are left out.
 """
 
 from __future__ import annotations
@@ -14,7 +15,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..records.cpu import CpuRecord, SampledStacks, ThreadClock
-from .frame_kinds import OURS, FrameKind, frame_kind, is_plumbing, root_frame, short_path
+from .frame_kinds import (
+    INSTRUMENTS,
+    OURS,
+    FrameKind,
+    frame_kind,
+    is_library_code,
+    is_plumbing,
+    root_frame,
+    short_path,
+)
 from .role_lines import RoleLines, StackTexts
 from .sample_weights import Floats, Ints, Weights, run_weights
 
@@ -22,9 +32,9 @@ from .sample_weights import Floats, Ints, Weights, run_weights
 @dataclass(frozen=True, slots=True)
 class FrameRow:
     """One innermost frame. ``share`` is of all samples; ``cpu_s`` is NaN without thread clocks;
-    ``worker_s`` is the part of ``exclusive_s`` in threads that mark steps.
+    ``worker_s`` is the part of ``exclusive_s`` in threads that mark steps, ``role_s`` by role.
 
-    ``caller`` is set where the frame only waits or sleeps: ``"function (file:line)"``.
+    ``caller`` is set where the frame waits, sleeps, or is a library's: ``"function (file:line)"``.
     """
 
     function: str
@@ -40,7 +50,12 @@ class FrameRow:
     cpu_s: float
     worker_s: float
     threads: tuple[str, ...]
-    roles: tuple[str, ...]
+    role_s: Mapping[str, float]
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """Roles of its threads, most seconds first."""
+        return tuple(self.role_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +117,7 @@ class _Tables:
         self._source = source
         waits = [self._kinds[one[-1]] != FrameKind.RUN for one in stacks.stacks]
         self._waits = np.array(waits, np.bool_)
+        self._library = [is_library_code(file) for _, file, _ in stacks.frames]
         self._keys = [self._key(stack) for stack in range(len(stacks.stacks))]
         self._roots = [self._root(one) for one in stacks.stacks]
         self._pairs, self._sums = self._summed(run_weights(stacks, clocks, self._waits))
@@ -127,12 +143,14 @@ class _Tables:
     def _summed(self, weights: Weights) -> tuple[Ints, Weights]:
         """Distinct (stack, thread) and their summed weights: far fewer than runs."""
         width = len(self._stacks.threads)
-        runs = np.array(self._stacks.run_stack, np.int64) * width
-        key, where = np.unique(
-            runs + np.array(self._stacks.run_thread, np.int64), return_inverse=True
+        stack = np.array(self._stacks.run_stack, np.int64)
+        theirs = ~np.array([self._instruments(one) for one in self._stacks.stacks])[stack]
+        runs = stack * width + np.array(self._stacks.run_thread, np.int64)
+        key, where = np.unique(runs[theirs], return_inverse=True)
+        wall, cpu = (
+            np.bincount(where, values[theirs], len(key)).astype(np.float64)
+            for values in (weights.wall_s, weights.cpu_s)
         )
-        wall: Floats = np.bincount(where, weights.wall_s, len(key)).astype(np.float64)
-        cpu: Floats = np.bincount(where, weights.cpu_s, len(key)).astype(np.float64)
         return np.stack(np.divmod(key, width), axis=1), Weights(wall, cpu)
 
     def _by_frame(self) -> list[FrameRow]:
@@ -153,6 +171,10 @@ class _Tables:
         leaf, caller = key
         function, _, line = self._stacks.frames[leaf]
         threads = sorted(row.threads, key=lambda one: -row.threads[one])
+        role_s: dict[str, float] = defaultdict(float)
+        for one in threads:
+            if self._roles[one]:
+                role_s[self._roles[one]] += row.threads[one]
         return FrameRow(
             function=function,
             file=self._files[leaf],
@@ -167,14 +189,16 @@ class _Tables:
             cpu_s=row.cpu,
             worker_s=sum(row.threads[one] for one in threads if self._works[one]),
             threads=tuple(dict.fromkeys(self._names[one] for one in threads)),
-            roles=tuple(dict.fromkeys(self._roles[one] for one in threads if self._roles[one])),
+            role_s=role_s,
         )
 
     def _key(self, stack: int) -> tuple[int, int]:
-        """The innermost frame and, where that only waits or sleeps, the frame that called it."""
+        """The innermost frame and, where that only waits or sleeps, the frame that called it;
+        where it is a library's, the user's code nearest to it."""
         frames = self._stacks.stacks[stack]
         if not self._waits[stack]:
-            return frames[-1], -1
+            users = (one for one in reversed(frames) if not self._library[one])
+            return frames[-1], next(users, -1) if self._library[frames[-1]] else -1
         # A wait inside the standard library is told by whoever asked for it.
         leaf = len(frames) - 1
         while leaf > 0 and is_plumbing(self._files[frames[leaf]]):
@@ -183,6 +207,9 @@ class _Tables:
         # That our own loop called a step says nothing.
         ours = self._stacks.frames[caller][1].startswith(OURS)
         return frames[-1], -1 if ours else caller
+
+    def _instruments(self, stack: list[int]) -> bool:
+        return any(self._stacks.frames[one][1].startswith(INSTRUMENTS) for one in stack)
 
     def _by_line(self) -> list[RoleLines]:
         names = [
@@ -200,10 +227,8 @@ class _Tables:
             stacks=stacks,
             frames=[(one[0], file, one[2]) for one, file in zip(frames, self._files)],
             waits=[self._kinds[one[-1]] == FrameKind.WAIT for one in stacks],
-            innermost=[
-                self._place(leaf) + (f" from {self._place(caller)}" if caller >= 0 else "")
-                for leaf, caller in self._keys
-            ],
+            innermost=[self._place(leaf) for leaf, _ in self._keys],
+            callers=[self._place(one) if one >= 0 else "" for _, one in self._keys],
             rate_hz=self._stacks.rate_hz,
         )
         return texts.by_role(spent)

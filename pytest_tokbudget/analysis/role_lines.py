@@ -69,12 +69,14 @@ class RoleLines:
 @dataclass(frozen=True, slots=True)
 class StackTexts:
     """``stacks[i]`` are indices into ``frames``, root first. ``waits[i]``: its innermost frame,
-    as text ``innermost[i]``, waits for others."""
+    as text ``innermost[i]``, waits for others; ``callers[i]`` is who called it, where that tells
+    more."""
 
     stacks: Sequence[Sequence[int]]
     frames: Sequence[Frame]
     waits: Sequence[bool]
     innermost: Sequence[str]
+    callers: Sequence[str]
     rate_hz: float
 
     def by_role(self, spent: Mapping[str, Sequence[Member]]) -> list[RoleLines]:
@@ -128,12 +130,22 @@ class StackTexts:
             hottest=self._hottest(members, depth),
         )
 
+    def _below(self, stack: int, depth: int) -> str:
+        """The innermost frame of a stack, empty where that is the one at ``depth``, and its caller
+        if that is another."""
+        frames = self.stacks[stack]
+        if len(frames) - 1 <= depth:
+            return ""
+        caller = self.callers[stack]
+        mine = caller in ("", _place(*self.frames[frames[depth]]))
+        return self.innermost[stack] + ("" if mine else f" from {caller}")
+
     def _hottest(self, members: Sequence[Member], depth: int) -> str:
         """The innermost function most time was spent in, at its hottest line."""
         by_text: dict[str, float] = defaultdict(float)
         by_function: dict[str, float] = defaultdict(float)
         for stack, spent in members:
-            text = self.innermost[stack] if len(self.stacks[stack]) - 1 > depth else ""
+            text = self._below(stack, depth)
             by_text[text] += spent
             by_function[_function(text)] += spent
         first = max(by_function, key=lambda one: by_function[one])
@@ -144,6 +156,10 @@ class StackTexts:
 
 def _matters(line: LineShare) -> bool:
     return line.share >= LEAST_SHARE and line.samples >= LEAST_SAMPLES
+
+
+def _place(function: str, file: str, line: int) -> str:
+    return f"{function} ({file}:{line})"
 
 
 def _function(text: str) -> str:

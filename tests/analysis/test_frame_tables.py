@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 
 from pytest_tokbudget.analysis.cpu_summary import hot_frames, summarize_cpu, thread_results
-from pytest_tokbudget.analysis.frame_kinds import FrameKind, frame_kind, short_path
+from pytest_tokbudget.analysis.frame_kinds import (
+    INSTRUMENTS,
+    FrameKind,
+    frame_kind,
+    short_path,
+)
 from pytest_tokbudget.analysis.frames import StackTables, stack_tables
 from pytest_tokbudget.records.cpu import CollectorPauses, CpuRecord, Interpreter
 from tests.analysis.cpu_records import BEGIN_NS, ROUND_NS, clock_of, record_of, stacks_of
@@ -87,6 +92,45 @@ def test_hot_frames_put_lines_of_a_function_together_and_leave_out_waits() -> No
     clocks = [clock_of(100, "worker", [0] * 7), clock_of(101, "driver", [0] * 7)]
     found = hot_frames(tables_of(record_of(stacks, clocks, workers=[100])))
     assert [(one.function, one.line, one.samples) for one in found] == [("push", 8, 30)]
+
+
+def test_a_librarys_frame_is_told_by_the_users_code_that_called_it() -> None:
+    library = "call@/usr/lib/python3.12/site-packages/torch/nn/linear.py:9"
+    ours = f"use@{INSTRUMENTS}instruments.py:1>start@{INSTRUMENTS}stacks.py:2"
+    looks = {
+        "a": [f"main:1>block:4>{library}"] * 10
+        + [f"main:1>block:6>{library}"] * 20
+        + [f"main:1>head:2>{library}"] * 5
+        + [f"main:1>{ours}"] * 9
+        + [library] * 4
+    }
+    stacks = stacks_of(looks)
+    found = hot_frames(
+        tables_of(record_of(stacks, [clock_of(100, "a", range(0, 481, 96))], workers=[100]))
+    )
+    assert [(one.function, one.caller, one.samples) for one in found] == [
+        ("call", "block (block.py:6)", 30),
+        ("call", "head (head.py:2)", 5),
+        ("call", None, 4),
+    ]
+    assert found[0].share == pytest.approx(30 / 39)
+
+
+def test_frames_of_the_role_that_limits_come_before_those_of_roles_that_wait_for_it() -> None:
+    looks = {
+        "target": ["work:1>pack:3"] * 20 + ["work:1>run:4"] * 40,
+        "drafter": ["train:1>backward:5"] * 50 + [WAITING] * 10,
+        "spin": ["spin:1"] * 60,
+    }
+    clocks = [
+        clock_of(100, "target", range(0, 601, 100), role="target"),
+        clock_of(101, "drafter", range(0, 601, 100), role="drafter"),
+        clock_of(102, "spin", range(0, 301, 50)),
+    ]
+    tables = tables_of(record_of(stacks_of(looks), clocks, workers=[100, 101]))
+    names = [one.function for one in hot_frames(tables, "target")]
+    assert [one.function for one in hot_frames(tables)] == ["backward", "run", "spin", "pack"]
+    assert names == ["run", "spin", "pack", "backward"]
 
 
 def test_threads_are_ranked_by_their_clocks() -> None:
