@@ -8,6 +8,7 @@ from ..records.evidence import DeviceLedgerMs, Evidence
 from ..records.result import Finding, TestResult
 from .frame_growth import frame_findings, named_by_frames
 from .growth import growth_findings, what_if_findings
+from .sampled_costs import with_sampled_costs
 
 MOST = 10
 
@@ -35,7 +36,7 @@ def rank_findings(now: Evidence, then: Evidence | None) -> list[Finding]:
     """
     if now.causes is not None:
         if then is not None and then.causes is not None:
-            grown = growth_findings(now.causes, then.causes)
+            grown = growth_findings(*with_sampled_costs(now.causes, then.causes, now, then))
             return named_by_frames(grown, now, then)[:MOST]
         return what_if_findings(now.causes)[:MOST]
     return frame_findings(now, then)[:MOST]
