@@ -35,6 +35,8 @@ _NO_REFERENCE = "no baseline with a device trace to compare with"
 _NOT_MEASURED = {
     "threads": _NO_EVIDENCE,
     "hot_frames": _NO_EVIDENCE,
+    "native_frames": _NO_EVIDENCE,
+    "native_sampling": _NO_EVIDENCE,
     "counters": _NO_EVIDENCE,
     "findings": _NO_EVIDENCE,
     "changed_counters": _NO_REFERENCE,
@@ -170,12 +172,14 @@ def _of_evidence(evidence: Evidence, reference: Evidence | None) -> dict[str, An
     return {
         "threads": evidence.threads or None,
         "hot_frames": _frames(evidence) or None,
+        "native_frames": evidence.native_frames or None,
         "counters": evidence.counters or None,
         "findings": rank_findings(evidence, reference),
         "changed_counters": changed_counters(evidence, reference) or None,
         "ledger_changes": ledger_changes(evidence, reference) or None,
         "sentences": evidence.sentences,
         "sampling": evidence.sampling or None,
+        "native_sampling": evidence.native_sampling or None,
         "perturbation": evidence.perturbation or None,
     }
 

@@ -41,6 +41,8 @@ def refuse(settings: Settings, config: pytest.Config) -> None:
             "an in-process run (--tokbudget-inprocess, --pdb, --trace) is never stored: "
             "leave out --tokbudget-refresh and --tokbudget-append"
         )
+    if settings.native:
+        _refuse_native(settings, config)
     if settings.missing == "record":
         _refuse_few(settings)
         if os.environ.get("CI") and not settings.baselines_named:
@@ -63,6 +65,21 @@ def _refuse_others(name: str, settings: Settings, others: dict[str, bool]) -> No
     for other, given in others.items():
         if given:
             raise UsageError(f"{name} and {other} exclude each other")
+
+
+def _refuse_native(settings: Settings, config: pytest.Config) -> None:
+    """Native stacks are a part of the evidence; refuse to ask for them where none is taken."""
+    if settings.evidence == "never":
+        raise UsageError(
+            "--tokbudget-native and --tokbudget-evidence never exclude each other (either may "
+            "stand in the ini file): native stacks are taken in the session that gives evidence; "
+            "leave one out, or add --no-tokbudget-native"
+        )
+    if settings.inprocess and config.getoption("tokbudget_native"):
+        raise UsageError(
+            "--tokbudget-native: an in-process run (--tokbudget-inprocess, --pdb, --trace) takes "
+            "no evidence; leave one out"
+        )
 
 
 def _refuse_few(settings: Settings) -> None:

@@ -124,7 +124,11 @@ class Tokbudget:
         if not (context.evidence or gates):
             return None
         return wiring.evidence_pass(
-            self.recorder, context.settings.rootdir, explains=context.evidence, counts=gates
+            self.recorder,
+            context.settings.rootdir,
+            explains=context.evidence,
+            counts=gates,
+            native=context.settings.native,
         )
 
     def _begin(self, demands: Mapping[str, Any]) -> Demand:

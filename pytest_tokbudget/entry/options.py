@@ -103,10 +103,12 @@ def add_options(parser: pytest.Parser) -> None:
         else:
             parser.addini(option.name, option.help, type="string", default=None)
     parser.addini("tokbudget", "run the throughput tests", type="bool", default=False)
+    parser.addini("tokbudget_native", "take native stacks too", type="bool", default=False)
 
 
 def _add_actions(group: pytest.OptionGroup) -> None:
-    """Options that say what this one invocation does; all but the first have no ini key."""
+    """Options without a value, which have an ini key of type bool or none, and those that say what
+    this one invocation does."""
     group.addoption(
         "--tokbudget",
         action="store_true",
@@ -120,6 +122,21 @@ def _add_actions(group: pytest.OptionGroup) -> None:
         default=None,
         dest="tokbudget",
         help="skip the throughput tests although the ini file enables them",
+    )
+    group.addoption(
+        "--tokbudget-native",
+        action="store_true",
+        default=None,
+        dest="tokbudget_native",
+        help="with the evidence, a last pass of native stacks (C, C++, Rust, Cython), which pauses "
+        "the process at every sample",
+    )
+    group.addoption(
+        "--no-tokbudget-native",
+        action="store_false",
+        default=None,
+        dest="tokbudget_native",
+        help="leave that pass out although the ini file asks for it",
     )
     group.addoption(
         "--tokbudget-refresh",

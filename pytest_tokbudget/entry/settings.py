@@ -48,6 +48,7 @@ class Settings:
     warmup_steps: int | None
     tolerance: float
     evidence: str = "always"
+    native: bool = False
     counters: str = "show"
     against: str | None = None
     against_build: str = ""
@@ -146,6 +147,7 @@ def read_settings(config: pytest.Config) -> Settings:
         missing=_choice(config, named["tokbudget_missing"]),
         inconclusive=_choice(config, named["tokbudget_inconclusive"]),
         evidence=_choice(config, named["tokbudget_evidence"]),
+        native=_is_native(config),
         counters=_choice(config, named["tokbudget_counters"]),
         pool=_pool(pool),
         worker_args=tuple(config.getini("tokbudget_worker_args") or ()),
@@ -190,6 +192,11 @@ def _tolerance(value: tuple[str | None, str]) -> float:
         return parse_share(text)
     except UsageError as error:
         raise UsageError(f"{origin}: {error}") from None
+
+
+def _is_native(config: pytest.Config) -> bool:
+    flag = config.getoption("tokbudget_native")
+    return bool(config.getini("tokbudget_native") if flag is None else flag)
 
 
 def _is_inprocess(config: pytest.Config) -> bool:

@@ -12,6 +12,7 @@ import sys
 import sysconfig
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,9 @@ from pathlib import Path
 from pytest_tokbudget.records.base import Unavailable
 
 OPTIONS = ("--nonblocking", "--idle", "--threads", "--full-filenames", "-f", "chrometrace")
+NATIVE_OPTIONS = ("--native", "--full-filenames", "-f", "speedscope")
+"""py-spy takes ``--native`` only where it may pause the process. Threads that idle are left out, so
+every sample must be kept: a chrometrace, which keeps changes, has them busy for ever."""
 ENDS_WITHIN_S = 20.0
 NICENESS = 5
 _PR_SET_PTRACER = 0x59616D61
@@ -30,10 +34,15 @@ REMEDY = (
     "sysctl kernel.yama.ptrace_scope=0; and not after prctl(PR_SET_DUMPABLE, 0)"
 )
 
+NATIVE_REMEDY = (
+    "its wheels for x86-64 Linux can: pip install --force-reinstall py-spy; elsewhere leave "
+    "--tokbudget-native out"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class SpyResult:
-    """What py-spy left: the chrometrace, and thread × round samples and errors as it counted."""
+    """What py-spy left: the file it wrote, and thread × round samples and errors as it counted."""
 
     trace: bytes
     samples: int
@@ -64,8 +73,10 @@ def allow_tracer(pid: int | None) -> None:
 class PySpy:
     """One run of py-spy on ``pid``. ``start``, then ``stop`` exactly once; neither can hang."""
 
-    def __init__(self, program: str, pid: int, rate_hz: float) -> None:
-        self._program, self._pid = program, pid
+    def __init__(
+        self, program: str, pid: int, rate_hz: float, options: Sequence[str] = OPTIONS
+    ) -> None:
+        self._program, self._pid, self._options = program, pid, options
         self._rate = max(1, round(rate_hz))
         self._process: subprocess.Popen[bytes] | None = None
         self._folder = tempfile.TemporaryDirectory(prefix="tokbudget-stacks-")
@@ -73,7 +84,7 @@ class PySpy:
 
     def start(self) -> Unavailable | None:
         """Start it; whether it could attach shows later (``has_ended``)."""
-        command = [self._program, "record", *OPTIONS, "-r", str(self._rate)]
+        command = [self._program, "record", *self._options, "-r", str(self._rate)]
         command += ["-p", str(self._pid), "-o", str(self._trace)]
         allow_tracer(None)
         self.spawned_ns = time.monotonic_ns()
@@ -88,10 +99,17 @@ class PySpy:
             return Unavailable(f"py-spy cannot be started: {error}", "pip install py-spy")
         allow_tracer(self._process.pid)
         # Where cores are short the program that is looked at goes first; a sampler that then comes
-        # too late is noticed.
-        with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, self._process.pid, NICENESS)
+        # too late is noticed. One that has paused the program must not wait for a core.
+        if "--nonblocking" in self._options:
+            with suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, self._process.pid, NICENESS)
         return None
+
+    def wait_attached(self, seconds: float) -> None:
+        """Wait until it has said that it samples, has ended, or ``seconds`` have passed."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until and not (self.has_ended or self.has_attached):
+            time.sleep(0.02)
 
     @property
     def pid(self) -> int:
@@ -150,6 +168,8 @@ def _explained(status: int, early: bool, said: str) -> Unavailable:
     last = "; ".join(errors) or (lines[-1] if lines else "it said nothing")
     if _REFUSED.search(said):
         return Unavailable(f"py-spy may not look into this process: {last}", REMEDY)
+    if "--native" in said:
+        return Unavailable(f"this py-spy cannot unwind native stacks: {last}", NATIVE_REMEDY)
     if status < 0 and early:
         name = signal.Signals(-status).name
         return Unavailable(f"py-spy was killed by {name} while it sampled")

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -115,11 +116,7 @@ class StackSampler:
             return
         self._clock = (time.monotonic_ns(), 0)
         # It reads the symbols of the interpreter first, which takes CPU time of its own.
-        until = time.monotonic() + ATTACHES_WITHIN_S
-        while time.monotonic() < until and not self._spy.has_ended:
-            if self._spy.has_attached:
-                break
-            time.sleep(0.02)
+        self._spy.wait_attached(ATTACHES_WITHIN_S)
         self._clock = (time.monotonic_ns(), cpu_ns_of(self._spy.pid) or 0)
 
     def _cost_of_a_round_ns(self) -> int | None:
@@ -149,24 +146,30 @@ def source_lines(stacks: SampledStacks) -> list[str]:
     ]
 
 
-def fitting_rate_hz(round_cost_ns: float) -> float:
-    """The rate at which rounds of this cost take ``CPU_SHARE`` of a core, within ``RATES_HZ``."""
-    low, high = RATES_HZ
-    return min(max(CPU_SHARE * 1e9 / round_cost_ns, low), high)
+def fitting_rate_hz(
+    round_cost_ns: float, share: float = CPU_SHARE, rates_hz: tuple[float, float] = RATES_HZ
+) -> float:
+    """The rate at which rounds of this cost take ``share`` of a core, within ``rates_hz``."""
+    low, high = rates_hz
+    return min(max(share * 1e9 / round_cost_ns, low), high)
 
 
 def cpu_ns_of(pid: int) -> int | None:
     """CPU time of all threads of a process so far; ``None`` once it has ended."""
-    total = 0
-    try:
-        for task in Path(f"/proc/{pid}/task").iterdir():
+    used = thread_cpu_ns(pid)
+    return sum(used.values()) if used else None
+
+
+def thread_cpu_ns(pid: int) -> dict[int, int]:
+    """CPU time so far of each thread of a process, by native id; empty once it has ended."""
+    used = {}
+    for task in Path(f"/proc/{pid}/task").glob("*"):
+        with suppress(OSError, IndexError, ValueError):  # a thread may end while we look
             fields = (task / "stat").read_text().rpartition(")")[2].split()
             ticks = int(fields[11]) + int(fields[12])
             by_tick = ticks * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
-            total += max(_schedstat_ns(task) or 0, by_tick)
-    except (OSError, IndexError, ValueError):
-        return None
-    return total
+            used[int(task.name)] = max(_schedstat_ns(task) or 0, by_tick)
+    return used
 
 
 def _schedstat_ns(task: Path) -> int | None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from .base import Record
 from .causes import CauseTable
-from .result import FrameResult, ThreadResult
+from .result import FrameResult, NativeFrameResult, ThreadResult
+
+NATIVE_NOT_ASKED = "not asked for (--tokbudget-native)"
 
 
 class DeviceLedgerMs(Record, frozen=True, kw_only=True):
@@ -28,9 +30,10 @@ class Evidence(Record, frozen=True, kw_only=True):
 
     ``counters`` are means a step, ``counters_by_step`` the counts behind them (left out of
     baselines); ``memory`` are bytes by name; ``sentences`` say what stands out, most important
-    first; ``sampling`` states samples, rate and seconds of the stacks. ``frames_ms`` is what each
-    hot frame costs its threads, ms a step, in the order of ``hot_frames``. ``perturbation`` maps an
-    instrument to the rate under it over that of the timing pass.
+    first; ``sampling`` and ``native_sampling`` state samples, rate and seconds of the stacks and of
+    the native ones. ``frames_ms`` is what each hot frame costs its threads, ms a step, in the order
+    of ``hot_frames``. ``perturbation`` maps an instrument to the rate under it over that of the
+    timing pass.
     """
 
     ledgers: list[DeviceLedgerMs] = []
@@ -39,9 +42,11 @@ class Evidence(Record, frozen=True, kw_only=True):
     counters_by_step: dict[str, list[int]] = {}
     memory: dict[str, float] = {}
     hot_frames: list[FrameResult] = []
+    native_frames: list[NativeFrameResult] = []
     frames_ms: list[float] = []
     threads: list[ThreadResult] = []
     sentences: list[str] = []
     sampling: str = ""
+    native_sampling: str = ""
     perturbation: dict[str, float] = {}
     unavailable: dict[str, str] = {}

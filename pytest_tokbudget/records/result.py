@@ -55,6 +55,27 @@ class FrameResult(Record, frozen=True, kw_only=True):
     ms_per_step: float | None = None
 
 
+class NativeFrameResult(Record, frozen=True, kw_only=True):
+    """What native code ran most, by the Python function that called it.
+
+    ``function`` of ``library`` (a file's base name) was innermost; ``"no symbol"`` stands for all
+    of a library that has no names. Where Python itself ran, ``library`` is ``"interpreter"``.
+    ``caller`` is the nearest Python function above, at ``file:line`` (``None``: none above, as in a
+    thread that a library started). ``share``, 0 … 1, and ``cpu_s`` are of the CPU time of those
+    threads that Python knows.
+    """
+
+    function: str
+    library: str
+    caller: str | None
+    file: str | None
+    line: int | None
+    share: float
+    cpu_s: float
+    samples: int
+    threads: list[str]
+
+
 class QueueResult(Record, frozen=True, kw_only=True):
     """One queue over the timing passes of the counted sessions, summed.
 
@@ -114,9 +135,9 @@ class TestResult(Record, frozen=True, kw_only=True):
     the median step, 0 … 100: what stalls cost, to which low percentiles are blind.
     ``changed_counters`` are exact ones that differ from the baseline's, (then, now) a step;
     ``ledger_changes`` maps device → row of its ledger → ms a step more than with the baseline,
-    which sum to the slow-down; ``sentences`` say what stands out on the host; ``sampling`` states
-    what the hot frames rest on. ``against`` is the git ref of an A/B, whose rate ``baseline_tok_s``
-    is then, and empty for a stored baseline.
+    which sum to the slow-down; ``sentences`` say what stands out on the host; ``sampling`` and
+    ``native_sampling`` state what the hot and the native frames rest on. ``against`` is the git ref
+    of an A/B, whose rate ``baseline_tok_s`` is then, and empty for a stored baseline.
     """
 
     __test__ = False
@@ -142,6 +163,7 @@ class TestResult(Record, frozen=True, kw_only=True):
     devices: list[DeviceResult] | None = None
     threads: list[ThreadResult] | None = None
     hot_frames: list[FrameResult] | None = None
+    native_frames: list[NativeFrameResult] | None = None
     queues: list[QueueResult] | None = None
     counters: dict[str, float] | None = None
     findings: list[Finding] | None = None
@@ -149,6 +171,7 @@ class TestResult(Record, frozen=True, kw_only=True):
     ledger_changes: dict[str, dict[str, float]] | None = None
     sentences: list[str] | None = None
     sampling: str | None = None
+    native_sampling: str | None = None
     perturbation: dict[str, float] | None = None
     unavailable: dict[str, str] = {}
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ..analysis.evidence_findings import has_evidence
 from ..analysis.shares import printed_shares
-from ..records.result import DeviceResult, Finding, FrameResult, TestResult
+from ..records.evidence import NATIVE_NOT_ASKED
+from ..records.result import DeviceResult, Finding, FrameResult, NativeFrameResult, TestResult
 from .figures import fitting, milliseconds, percent
 
 PASSES = ("PASS", "IMPROVED", "RECORDED", "NOT_JUDGED")
@@ -18,12 +19,15 @@ MOST_COUNTERS = 4
 FEW_SENTENCES = 2
 """Of a test that passed; run.json has them all."""
 FEW_FRAMES, MANY_FRAMES = 3, 6
+FEW_NATIVE, MANY_NATIVE = 2, 5
 MOST_THREADS = 4
 COUNTER = "counter: "
 """How the cause of a changed counter begins."""
 LONGEST_PATH = 36
 LEAST_THREAD_PCT = 1.0
 LEAST_IDLE_MS = 0.01
+_MODULE_TAG = re.compile(r"\.(?:cpython-|abi3|pypy)[\w.-]*so$")
+_TEMPLATE = re.compile(r"<[^<>]*>")
 _BUSY = ("compute", "exposed communication", "exposed copy", "exposed memset")
 
 Row = tuple[str, str]
@@ -72,6 +76,7 @@ def evidence_rows(result: TestResult) -> Iterator[Row]:
         yield "threads", _threads(result)
     if frames and result.sampling:
         yield "sampled", result.sampling
+    yield from _native_rows(result, MANY_NATIVE if failed else FEW_NATIVE)
     if result.perturbation:
         yield "probes", _perturbation(result.perturbation)
     yield from _missing(result, failed=failed)
@@ -162,9 +167,38 @@ def frame_text(frame: FrameResult, *, same_file: bool = False) -> str:
     text = f"{percent(100 * frame.share)} {frame.function} ({where})"
     if frame.caller:
         text += f" from {frame.caller}"
-    names = ", ".join(frame.threads[:2])
-    more = f" +{len(frame.threads) - 2}" if len(frame.threads) > 2 else ""
-    return f"{text} in {names}{more}" if names else text
+    return text + _in_threads(frame.threads)
+
+
+def native_text(frame: NativeFrameResult) -> str:
+    """Return one native frame: share, function, library, the Python that called it, threads."""
+    library = _MODULE_TAG.sub(".so", frame.library)
+    text = f"{percent(100 * frame.share)} {_native_name(frame.function)} ({library})"
+    if frame.caller:
+        text += f" from {frame.caller} ({place(frame.file or '', frame.line)})"
+    return text + _in_threads(frame.threads)
+
+
+def _native_name(function: str) -> str:
+    """A C++ name without its template arguments, its last parts where it is still long."""
+    shown = function
+    while (plain := _TEMPLATE.sub("", shown)) != shown:
+        shown = plain
+    return shown if len(shown) <= LONGEST_PATH else f"…{shown[-LONGEST_PATH:]}"
+
+
+def _native_rows(result: TestResult, most: int) -> Iterator[Row]:
+    frames = result.native_frames or []
+    if frames:
+        yield "native", f"of {result.native_sampling}:"
+    for frame in frames[:most]:
+        yield "", native_text(frame)
+
+
+def _in_threads(threads: Sequence[str]) -> str:
+    names = ", ".join(threads[:2])
+    more = f" +{len(threads) - 2}" if len(threads) > 2 else ""
+    return f" in {names}{more}" if names else ""
 
 
 def _is_counter(finding: Finding) -> bool:
@@ -224,9 +258,9 @@ def _unseen(result: TestResult, *, failed: bool) -> Iterator[tuple[str, str]]:
                 yield "evidence", why[field]
                 return
         return
-    for name in ("evidence", "ledger", "causes", "stacks", "thread clocks"):
-        if name in why:
-            yield name, why[name]
+    for name in ("evidence", "ledger", "causes", "stacks", "thread clocks", "native_frames"):
+        if why.get(name, NATIVE_NOT_ASKED) != NATIVE_NOT_ASKED:
+            yield name.replace("_", " "), why[name]
     if "stacks" not in why and "hot_frames" in why:
         yield "hot frames", why["hot_frames"]
     traced = [one for one in result.devices or () if one.ledger is not None]

@@ -33,4 +33,10 @@ def reference_of(runs: Sequence[RunRecord]) -> Evidence | None:
         hot_frames=found.hot_frames[:MOST_FRAMES],
         frames_ms=found.frames_ms[:MOST_FRAMES],
         threads=found.threads[:MOST_THREADS],
+        # Nothing is compared with the native frames of another run.
+        native_frames=[],
+        native_sampling="",
+        unavailable={
+            name: why for name, why in found.unavailable.items() if not name.startswith("native_")
+        },
     )

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from msgspec.structs import replace
 
-from pytest_tokbudget.entry.wiring.evidence_parts import unsampled
+from pytest_tokbudget.analysis.speedscope import Speedscope
+from pytest_tokbudget.entry import wiring
+from pytest_tokbudget.entry.wiring.evidence_parts import unsampled, with_native
+from pytest_tokbudget.evidence.native import NativeSamples
+from pytest_tokbudget.records.base import Unavailable
+from pytest_tokbudget.records.evidence import Evidence
 from tests.analysis.cpu_records import record_of, stacks_of
 
 
@@ -15,3 +22,22 @@ def test_a_trace_without_names_says_what_kept_its_stacks_from_it() -> None:
     assert unsampled(refused) == "py-spy may not attach"
     assert unsampled(record_of(adrift)) == "the beacon was never seen"
     assert unsampled(record_of(None)) == "no stack was sampled in the trace"
+
+
+def test_native_stacks_come_last_and_only_where_asked_for() -> None:
+    def names(**asked: bool) -> list[str]:
+        made = wiring.evidence_pass(wiring.recorder(None), Path("/"), **asked)
+        return [one.name for one in made.instruments]
+
+    assert names(explains=True, counts=False, native=True) == ["stacks", "cuda", "native"]
+    assert names(explains=True, counts=True, native=False) == ["stacks", "cuda"]
+    assert names(explains=False, counts=True, native=True) == ["cuda"]
+
+
+def test_native_frames_are_there_or_say_why_not() -> None:
+    refused = with_native(Evidence(), Unavailable("not asked for"), "/")
+    empty = with_native(Evidence(), NativeSamples(Speedscope([], []), {}, 10.0, 9.0), "/")
+
+    assert set(refused.unavailable.values()) == {"not asked for"}
+    assert set(refused.unavailable) == {"native_frames", "native_sampling"}
+    assert empty.unavailable["native_frames"] == "no thread was seen to run"

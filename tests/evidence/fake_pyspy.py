@@ -17,6 +17,10 @@ print("Error: Failed to get process executable name. Check that the process is r
 print("Reason: Permission denied (os error 13)", flush=True)
 sys.exit(1)
 """,
+    "old": """
+print("error: unexpected argument '--native' found", flush=True)
+sys.exit(2)
+""",
     "silent": "sys.exit(3)\n",
     "stubborn": """
 signal.signal(signal.SIGINT, signal.SIG_IGN)

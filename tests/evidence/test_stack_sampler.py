@@ -30,14 +30,6 @@ def beacon() -> Iterator[Beacon]:
     one.stop()
 
 
-@pytest.fixture
-def no_children_left() -> Iterator[None]:
-    before = {one.pid for one in psutil.Process().children(recursive=True)}
-    yield
-    left = [one for one in psutil.Process().children(recursive=True) if one.pid not in before]
-    assert left == []
-
-
 def marker_a(seconds: float) -> None:
     time.sleep(seconds)
 

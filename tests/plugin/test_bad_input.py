@@ -21,6 +21,7 @@ USAGE_ERRORS = [
     (("--tokbudget-refresh", "why", "--tokbudget-missing", "record"), "missing"),
     (("--tokbudget-refresh", "why", "--tokbudget-inprocess"), "inprocess"),
     (("--tokbudget-refresh", "why", "--tokbudget-sessions", "2"), "at least 3"),
+    (("--tokbudget", "--tokbudget-native"), "--tokbudget-evidence never"),
     (("--tokbudget", "-n", "2"), "-n 0"),
     (("--tokbudget", "--reruns", "2"), "reruns"),
     (("--tokbudget", "--force-reruns", "2"), "reruns"),

@@ -65,6 +65,7 @@ def test_always_shows_hot_frames_threads_and_the_limiting_role(bare_project: Pro
     assert test["counters"]["gc_collections"] >= 0
     assert set(test["perturbation"]) == {"stacks"}
     assert "no CUDA device" in test["unavailable"]["ledger"]
+    assert test["unavailable"]["native_frames"] == "not asked for (--tokbudget-native)"
     if "stacks" not in test["unavailable"]:
         assert "slow_loader" in {one["function"] for one in test["hot_frames"]}
         assert "slow_loader" in {one["function"] for one in kept["hot_frames"]}

@@ -12,7 +12,7 @@ from .conftest import Project
 CONTRACT = """
 nodeid outcome reason tok_s token_kind baseline_tok_s change_pct ci_pct mde_pct tolerance_pct
 floor_tok_s sessions steps warmup_steps step_ms devices threads hot_frames queues counters findings
-perturbation unavailable
+perturbation native_frames native_sampling unavailable
 """
 
 

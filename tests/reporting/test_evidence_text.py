@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from pytest_tokbudget.records.evidence import NATIVE_NOT_ASKED
 from pytest_tokbudget.records.result import (
     DeviceResult,
     Finding,
     FrameResult,
+    NativeFrameResult,
     TestResult,
     ThreadResult,
 )
@@ -56,7 +58,21 @@ EVIDENCE: dict[str, Any] = {
     "threads": [ThreadResult(name="MainThread", tid=1, role="trainer", cpu_pct=98.0)],
     "sentences": ["the loader limits the pipeline"],
     "sampling": "800 samples at 100 a second over 8 s",
-    "perturbation": {"stacks": 0.99},
+    "native_frames": [
+        NativeFrameResult(
+            function="np::qsort_simd::partition<avx2<double, 8>, Less<avx2<double, 8>>, double>",
+            library="_multiarray_umath.cpython-311-x86_64-linux-gnu.so",
+            caller="pack",
+            file=LONG,
+            line=37,
+            share=0.66,
+            cpu_s=6.0,
+            samples=80,
+            threads=["MainThread", "a", "b"],
+        )
+    ],
+    "native_sampling": "9.1 s of CPU time in 10.0 s; 121 samples, 12 Hz",
+    "perturbation": {"stacks": 0.99, "native": 0.93},
 }
 
 
@@ -185,3 +201,24 @@ def test_long_paths_are_shortened_from_the_left_and_not_repeated() -> None:
     assert place("a.py", None) == "a.py"
     assert place("x" * 90 + ".py", 1) == "x" * 90 + ".py:1"
     assert frame_text(frame("b", line=40), same_file=True).startswith("12 % b (line 40, same file)")
+
+
+def test_native_frames_say_what_of_and_who_called_them(result_of: ResultOf) -> None:
+    text = " ".join(shown(result_of("PASS", **EVIDENCE)).split())
+
+    assert (
+        "native of 9.1 s of CPU time in 10.0 s; 121 samples, 12 Hz: 66 % np::qsort_simd::partition "
+        "(_multiarray_umath.so) from pack (…/examples/dflash/simulated.py:37) in MainThread, a +1"
+    ) in text
+
+
+def test_native_frames_that_nobody_asked_for_are_not_missed(result_of: ResultOf) -> None:
+    fields = EVIDENCE | {"native_frames": None}
+    unasked, refused = (
+        shown(result_of("PASS", unavailable={"native_frames": why}, **fields))
+        for why in (NATIVE_NOT_ASKED, "py-spy may not look into this process")
+    )
+
+    assert "native_frames" not in unasked
+    assert "not asked for" not in unasked
+    assert "native frames: py-spy may not look" in refused

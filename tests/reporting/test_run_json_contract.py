@@ -11,6 +11,7 @@ from pytest_tokbudget.records.result import (
     DeviceResult,
     Finding,
     FrameResult,
+    NativeFrameResult,
     RunResult,
     TestResult,
     ThreadResult,
@@ -22,18 +23,33 @@ TEST_KEYS = {
     *("nodeid", "outcome", "reason", "tok_s", "token_kind", "baseline_tok_s", "change_pct"),
     *("ci_pct", "mde_pct", "tolerance_pct", "floor_tok_s", "sessions", "steps", "warmup_steps"),
     *("step_ms", "devices", "threads", "hot_frames", "queues", "counters", "findings"),
-    *("perturbation", "unavailable"),
+    *("perturbation", "native_frames", "native_sampling", "unavailable"),
 }
 PART_KEYS = {
     "step_ms": {"p50", "p95", "max"},
     "devices": {"uuid", "name", "busy_ms_per_step", "idle_pct", "ledger"},
     "threads": {"name", "tid", "role", "cpu_pct"},
     "hot_frames": {"function", "file", "line", "share", "samples", "threads"},
+    "native_frames": {
+        *("function", "library", "caller", "file", "line", "share", "cpu_s", "samples", "threads"),
+    },
     "findings": {
         *("cause", "device", "thread", "file", "line"),
         *("ms_per_step", "baseline_ms_per_step", "delta_ms_per_step", "samples"),
     },
 }
+
+NATIVE = NativeFrameResult(
+    function="deflate",
+    library="libz.so.1",
+    caller="f",
+    file="a.py",
+    line=1,
+    share=1.0,
+    cpu_s=9.0,
+    samples=90,
+    threads=["main"],
+)
 
 
 def decoded(machine: MachineRecord | None, *tests: TestResult) -> dict[str, Any]:
@@ -50,6 +66,7 @@ def test_every_key_is_there(result_of: Callable[..., TestResult], machine: Machi
         hot_frames=[
             FrameResult(function="f", file="a.py", line=1, share=1, samples=1, threads=["main"])
         ],
+        native_frames=[NATIVE],
         findings=[Finding(cause="sync")],
     )
 

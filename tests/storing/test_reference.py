@@ -59,6 +59,8 @@ LARGEST = Evidence(
         for n in range(50)
     ],
     frames_ms=[n / pi for n in range(50)],
+    native_sampling="9.0 s of CPU time",
+    unavailable={"native_frames": "not asked for", "causes": "no device"},
     threads=[ThreadResult(name=f"worker {n}", tid=n, role="loader") for n in range(100)],
 )
 
@@ -77,6 +79,8 @@ def test_the_bulk_is_left_out_and_the_largest_causes_are_kept() -> None:
     assert kept.threads == LARGEST.threads[:MOST_THREADS]
     assert [one.rows_ms for one in kept.ledgers] == [ROWS_MS] * 8
     assert kept.ledgers[0].traced_ms == {}
+    assert kept.native_sampling == ""
+    assert kept.unavailable == {"causes": "no device"}
 
 
 def test_sessions_without_evidence_leave_none() -> None:

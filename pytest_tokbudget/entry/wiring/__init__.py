@@ -55,11 +55,13 @@ def pacer(blocks: str) -> Pacer | None:
     return BlockClient(blocks)
 
 
-def evidence_pass(marks: Recorder, rootdir: Path, *, explains: bool, counts: bool) -> EvidencePass:
+def evidence_pass(
+    marks: Recorder, rootdir: Path, *, explains: bool, counts: bool, native: bool
+) -> EvidencePass:
     """The instruments of one session, and what computes their evidence."""
     from .evidence import EvidencePass
 
-    return EvidencePass(marks, rootdir, explains=explains, counts=counts)
+    return EvidencePass(marks, rootdir, explains=explains, counts=counts, native=native)
 
 
 def measure_steps(

@@ -22,16 +22,18 @@ from ...analysis.traced_evidence import (
 )
 from ...evidence.instruments import STACKS, TRACE, Canary, DeviceTrace, HostStacks, Traced
 from ...evidence.kineto import RawTrace
+from ...evidence.native import NATIVE, NativeSamples, NativeStacks
 from ...records.base import Unavailable
 from ...records.counters import TracedCounters
 from ...records.cpu import CpuRecord
-from ...records.evidence import Evidence
+from ...records.evidence import NATIVE_NOT_ASKED, Evidence
 from ...records.run import Pass, RunRecord
 from .evidence_parts import (
     GAP_NAMES,
     frames_ms,
     missing_host,
     unsampled,
+    with_native,
     with_trace,
     without_device,
 )
@@ -46,18 +48,30 @@ class EvidencePass:
     """Made before a measurement, asked for its evidence when the workload has ended."""
 
     def __init__(
-        self, recorder: Recorder, rootdir: Path, *, explains: bool = True, counts: bool = False
+        self,
+        recorder: Recorder,
+        rootdir: Path,
+        *,
+        explains: bool = True,
+        counts: bool = False,
+        native: bool = False,
     ) -> None:
-        """``explains``: find where the time goes. ``counts``: keep the counts of the trace."""
+        """``explains``: find where the time goes. ``counts``: keep the counts of the trace.
+        ``native``: to explain, take native stacks too."""
         self._rootdir = str(rootdir)
         self._explains, self._counts = explains, counts
         self._stacks = HostStacks()
         self._trace = DeviceTrace(canary=_canary, roles=lambda: _roles(recorder))
+        self._native = NativeStacks() if native else None
 
     @property
     def instruments(self) -> Sequence[Instrument]:
-        """In the order in which they are used: a process stays slow after a device trace."""
-        return (self._stacks, self._trace) if self._explains else (self._trace,)
+        """In the order in which they are used: a process stays slow after a device trace, and
+        nothing may rest on a process that was paused."""
+        if not self._explains:
+            return (self._trace,)
+        last = (self._native,) if self._native is not None else ()
+        return (self._stacks, self._trace, *last)
 
     def added_to(
         self, run: RunRecord, measurement: Measurement, evidence: Callable[[], Evidence]
@@ -100,6 +114,7 @@ class EvidencePass:
             },
         )
         found = self._with_host(found, measurement, passes.get(STACKS))
+        found = with_native(found, self._native_samples(measurement, passes), self._rootdir)
         return self._with_device(found, measurement, passes.get(TRACE), unix_offset_ns)
 
     def _traced_counters(self, measurement: Measurement, unix_offset_ns: int) -> TracedCounters:
@@ -130,6 +145,15 @@ class EvidencePass:
             traced.start_ns + unix_offset_ns, traced.end_ns + unix_offset_ns, traced.steps, ends
         )
         return trace.timeline(window, _cuda_indices(measurement.devices) or None)
+
+    def _native_samples(
+        self, measurement: Measurement, passes: Mapping[str, Pass]
+    ) -> NativeSamples | Unavailable:
+        if self._native is None:
+            return Unavailable(NATIVE_NOT_ASKED)
+        if NATIVE not in passes:
+            return Unavailable(measurement.unavailable.get(NATIVE, "no step was made under it"))
+        return self._native.record()
 
     def _with_host(
         self, found: Evidence, measurement: Measurement, sampled: Pass | None

@@ -5,8 +5,10 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from ...analysis.cpu_summary import CpuSummary
+from ...analysis.native_frames import native_table
 from ...analysis.traced_evidence import TraceFindings
 from ...evidence.instruments import TRACE, Traced
+from ...evidence.native import NativeSamples
 from ...records.base import Unavailable
 from ...records.cpu import CpuRecord
 from ...records.evidence import Evidence
@@ -41,6 +43,23 @@ def unsampled(cpu: CpuRecord) -> str:
     if cpu.stacks is None:
         return cpu.unavailable.get("stacks", "no stack was sampled in the trace")
     return cpu.stacks.unaligned or "no stack was sampled in the trace"
+
+
+def with_native(found: Evidence, native: NativeSamples | Unavailable, rootdir: str) -> Evidence:
+    """Add what native code ran most, or why that is not known."""
+    missing = native
+    if isinstance(native, NativeSamples):
+        table = native_table(native.samples, native.cpu_s, native.rate_hz, rootdir)
+        if table.frames:
+            return replace(
+                found,
+                native_frames=table.frames,
+                native_sampling=f"{table.cpu_s:.1f} s of CPU time in {native.seconds:.1f} s; "
+                f"{table.samples:,} samples, {native.rate_hz:.0f} Hz",
+            )
+        missing = Unavailable("no thread was seen to run")
+    names = ("native_frames", "native_sampling")
+    return replace(found, unavailable={**found.unavailable, **dict.fromkeys(names, str(missing))})
 
 
 def without_device(found: Evidence, reason: str) -> Evidence:

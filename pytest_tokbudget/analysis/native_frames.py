@@ -1,0 +1,144 @@
+"""Native stacks → what ran most in C, C++, Rust or Cython, by the Python function that called it.
+
+On a CPU or not is never asked of the sampler, whose own pause wakes threads: the CPU time of each
+thread comes from its clock, and its samples only share that out. Those in a wait of the C library
+get none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
+from math import fsum
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+from ..records.result import NativeFrameResult
+from .frame_kinds import OURS, short_path
+from .sampled_stacks import OUR_THREADS
+from .speedscope import SpeedFrame, Speedscope
+
+MOST_FRAMES = 20
+LEAST_SHARE = 0.002
+NO_SYMBOL = "no symbol"
+INTERPRETER = "interpreter"
+PYTHON_ITSELF = "bytecode and built-ins"
+"""py-spy leaves the interpreter's own functions out, but for a few that block."""
+
+_ADDRESS = re.compile(r"0x[0-9a-f]+")
+_INTERPRETER = re.compile(r"libpython\d.*|python(\d(\.\d+)?t?)?")
+_NATIVE_SOURCE = re.compile(r".*\.(?:[cChH]|cc|cpp|cxx|hh|hpp|hxx|cuh?|inl|inc|tcc|rs|pyx|s|S)")
+_WAIT = re.compile(
+    r"_*(?:pthread_cond_\w*wait|\w*futex\w*wait\w*|(?:clock_)?nanosleep|epoll_p?wait2?|p?poll"
+    r"|p?select|sem_\w*wait|lll_lock_wait\w*)"
+)
+
+
+class NativeTable(NamedTuple):
+    """The foremost rows, most CPU time first, and all samples and CPU seconds that they are of."""
+
+    frames: list[NativeFrameResult]
+    samples: int
+    cpu_s: float
+
+
+class _Key(NamedTuple):
+    function: str
+    library: str
+    caller: str | None
+    file: str | None
+
+
+class _Row:
+    def __init__(self) -> None:
+        self.lines: Counter[int | None] = Counter()
+        self.samples = 0
+        self.cpu_s: dict[str, float] = defaultdict(float)
+
+    @property
+    def total_s(self) -> float:
+        return fsum(self.cpu_s.values())
+
+
+def native_table(
+    found: Speedscope, cpu_s: Mapping[int, float], rate_hz: float, rootdir: str = ""
+) -> NativeTable:
+    """Tabulate ``found``; our own threads and code, and waits, are left out.
+
+    ``cpu_s`` is what each thread used, by native id. A thread that ended meanwhile has none: its
+    samples then count one period of ``rate_hz`` each.
+    """
+    rows: dict[_Key, _Row] = defaultdict(_Row)
+    for thread in found.threads:
+        if thread.name.startswith(OUR_THREADS):
+            continue
+        stacks = Counter(map(tuple, thread.samples))
+        placed = {one: _placed([found.frames[at] for at in one[::-1]], rootdir) for one in stacks}
+        ran = sum(count for stack, count in stacks.items() if placed[stack] is not None)
+        each_s = cpu_s.get(thread.native_id, ran / rate_hz) / max(ran, 1)
+        for stack, count in stacks.items():
+            if (place := placed[stack]) is not None:
+                row = rows[place[0]]
+                row.lines[place[1]] += count
+                row.samples += count
+                row.cpu_s[thread.name] += count * each_s
+    total_s = fsum(row.total_s for row in rows.values())
+    ranked = sorted(rows.items(), key=lambda one: -one[1].total_s)
+    shown = [_result(*one, total_s) for one in ranked[:MOST_FRAMES]]
+    return NativeTable(
+        [one for one in shown if one.share >= LEAST_SHARE],
+        sum(row.samples for row in rows.values()),
+        total_s,
+    )
+
+
+def _result(key: _Key, row: _Row, total_s: float) -> NativeFrameResult:
+    return NativeFrameResult(
+        function=key.function,
+        library=key.library,
+        caller=key.caller,
+        file=key.file,
+        line=row.lines.most_common(1)[0][0],
+        share=row.total_s / total_s if total_s else 0.0,
+        cpu_s=row.total_s,
+        samples=row.samples,
+        threads=sorted(row.cpu_s, key=lambda one: -row.cpu_s[one]),
+    )
+
+
+def _placed(stack: Sequence[SpeedFrame], rootdir: str) -> tuple[_Key, int | None] | None:
+    """The row of a stack, innermost frame first, and its line; ``None`` for waits and ours."""
+    caller = next((one for one in stack if _is_python(one)), None)
+    if not stack or (caller is not None and (caller.file or "").startswith(OURS)):
+        return None
+    function, library = PYTHON_ITSELF, INTERPRETER
+    if stack[0] is not caller:
+        library = _library(stack[0])
+        within = [
+            one.name
+            for one in takewhile(lambda one: one is not caller, stack)
+            if _library(one) == library
+        ]
+        if any(_WAIT.fullmatch(one) for one in within):
+            return None
+        # What has no symbol is mostly a static function of the named one that called it.
+        function = next((one for one in within if not _ADDRESS.fullmatch(one)), NO_SYMBOL)
+    if caller is None:
+        return _Key(function, library, None, None), None
+    return _Key(function, library, caller.name, short_path(caller.file or "", rootdir)), caller.line
+
+
+def _is_python(frame: SpeedFrame) -> bool:
+    file = frame.file or ""
+    if file.endswith(".py") or file.startswith("<"):
+        return True
+    return bool(frame.line) and not _NATIVE_SOURCE.fullmatch(file)
+
+
+def _library(frame: SpeedFrame) -> str:
+    name = PurePosixPath(frame.file or "").name
+    if _INTERPRETER.fullmatch(name):
+        return INTERPRETER
+    return name if name not in ("", "?") else "unknown library"
