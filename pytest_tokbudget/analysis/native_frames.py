@@ -16,7 +16,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from ..records.result import NativeFrameResult
-from .frame_kinds import OURS, short_path
+from .frame_kinds import INSTRUMENTS, OURS, is_library_code, short_path
 from .sampled_stacks import OUR_THREADS
 from .speedscope import SpeedFrame, Speedscope
 
@@ -32,12 +32,13 @@ _INTERPRETER = re.compile(r"libpython\d.*|python(\d(\.\d+)?t?)?")
 _NATIVE_SOURCE = re.compile(r".*\.(?:[cChH]|cc|cpp|cxx|hh|hpp|hxx|cuh?|inl|inc|tcc|rs|pyx|s|S)")
 _WAIT = re.compile(
     r"_*(?:pthread_cond_\w*wait|\w*futex\w*wait\w*|(?:clock_)?nanosleep|epoll_p?wait2?|p?poll"
-    r"|p?select|sem_\w*wait|lll_lock_wait\w*)"
+    r"|p?select|sem_\w*wait|lll_lock_wait\w*|pthread_(?:mutex|rwlock)_\w*lock)"
 )
 
 
 class NativeTable(NamedTuple):
-    """The foremost rows, most CPU time first, and all samples and CPU seconds that they are of."""
+    """The foremost rows, most CPU time first, the CPU seconds that their shares are of, and the
+    samples of all rows that have a share worth telling."""
 
     frames: list[NativeFrameResult]
     samples: int
@@ -47,8 +48,9 @@ class NativeTable(NamedTuple):
 class _Key(NamedTuple):
     function: str
     library: str
-    caller: str | None
-    file: str | None
+    caller: str | None = None
+    file: str | None = None
+    called_from: str | None = None
 
 
 class _Row:
@@ -86,12 +88,9 @@ def native_table(
                 row.cpu_s[thread.name] += count * each_s
     total_s = fsum(row.total_s for row in rows.values())
     ranked = sorted(rows.items(), key=lambda one: -one[1].total_s)
-    shown = [_result(*one, total_s) for one in ranked[:MOST_FRAMES]]
-    return NativeTable(
-        [one for one in shown if one.share >= LEAST_SHARE],
-        sum(row.samples for row in rows.values()),
-        total_s,
-    )
+    # An idle thread that the sampler woke has samples, and no CPU time to speak of.
+    told = [_result(*one, total_s) for one in ranked if one[1].total_s > LEAST_SHARE * total_s]
+    return NativeTable(told[:MOST_FRAMES], sum(one.samples for one in told), total_s)
 
 
 def _result(key: _Key, row: _Row, total_s: float) -> NativeFrameResult:
@@ -101,7 +100,8 @@ def _result(key: _Key, row: _Row, total_s: float) -> NativeFrameResult:
         caller=key.caller,
         file=key.file,
         line=row.lines.most_common(1)[0][0],
-        share=row.total_s / total_s if total_s else 0.0,
+        called_from=key.called_from,
+        share=row.total_s / total_s,
         cpu_s=row.total_s,
         samples=row.samples,
         threads=sorted(row.cpu_s, key=lambda one: -row.cpu_s[one]),
@@ -110,8 +110,12 @@ def _result(key: _Key, row: _Row, total_s: float) -> NativeFrameResult:
 
 def _placed(stack: Sequence[SpeedFrame], rootdir: str) -> tuple[_Key, int | None] | None:
     """The row of a stack, innermost frame first, and its line; ``None`` for waits and ours."""
-    caller = next((one for one in stack if _is_python(one)), None)
-    if not stack or (caller is not None and (caller.file or "").startswith(OURS)):
+    python = [one for one in stack if _is_python(one)]
+    caller = python[0] if python else None
+    files = [one.file or "" for one in python]
+    if not stack or any(one.startswith(INSTRUMENTS) for one in files):
+        return None
+    if files and files[0].startswith(OURS):
         return None
     function, library = PYTHON_ITSELF, INTERPRETER
     if stack[0] is not caller:
@@ -126,8 +130,13 @@ def _placed(stack: Sequence[SpeedFrame], rootdir: str) -> tuple[_Key, int | None
         # What has no symbol is mostly a static function of the named one that called it.
         function = next((one for one in within if not _ADDRESS.fullmatch(one)), NO_SYMBOL)
     if caller is None:
-        return _Key(function, library, None, None), None
-    return _Key(function, library, caller.name, short_path(caller.file or "", rootdir)), caller.line
+        return _Key(function, library), None
+    user = next((one for one in python if not is_library_code(one.file or "")), caller)
+    called_from = None
+    if user is not caller:
+        called_from = f"{user.name} ({short_path(user.file or '', rootdir)}:{user.line})"
+    place = short_path(files[0], rootdir)
+    return _Key(function, library, caller.name, place, called_from), caller.line
 
 
 def _is_python(frame: SpeedFrame) -> bool:

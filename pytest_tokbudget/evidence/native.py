@@ -18,6 +18,7 @@ from .stacks import cpu_ns_of, fitting_rate_hz, thread_cpu_ns
 
 NATIVE = "native"
 LEAST_NATIVE_S = 10.0
+LEAST_ROUNDS = 100
 MOST_NATIVE_S = 60.0
 TRIAL_HZ = 20.0
 TRIAL_S = 0.6
@@ -45,7 +46,6 @@ class NativeStacks:
     name = NATIVE
     at_rest = False
     steps = 1
-    least_s = LEAST_NATIVE_S
     most_s = MOST_NATIVE_S
     lead_in = 0
 
@@ -57,6 +57,11 @@ class NativeStacks:
         self._used_ns: dict[int, int] = {}
         self._cpu_s: dict[int, float] = {}
         self._result: SpyResult | Unavailable = Unavailable("native stacks were not sampled")
+
+    @property
+    def least_s(self) -> float:
+        """Long enough for ``LEAST_ROUNDS`` at the rate that ``begin`` found, or ``most_s``."""
+        return min(max(LEAST_NATIVE_S, LEAST_ROUNDS / self._rate_hz), MOST_NATIVE_S)
 
     def begin(self) -> Unavailable | None:
         """Try out what a round costs with this many threads, then sample at the rate that fits.

@@ -61,8 +61,9 @@ class NativeFrameResult(Record, frozen=True, kw_only=True):
     ``function`` of ``library`` (a file's base name) was innermost; ``"no symbol"`` stands for all
     of a library that has no names. Where Python itself ran, ``library`` is ``"interpreter"``.
     ``caller`` is the nearest Python function above, at ``file:line`` (``None``: none above, as in a
-    thread that a library started). ``share``, 0 … 1, and ``cpu_s`` are of the CPU time of those
-    threads that Python knows.
+    thread that a library started); where that is a library's too, ``called_from`` is the user's
+    code that called it, ``"function (file:line)"``. ``share``, 0 … 1, and ``cpu_s`` are of the
+    CPU time of those threads that Python knows.
     """
 
     function: str
@@ -70,6 +71,7 @@ class NativeFrameResult(Record, frozen=True, kw_only=True):
     caller: str | None
     file: str | None
     line: int | None
+    called_from: str | None = None
     share: float
     cpu_s: float
     samples: int

@@ -171,10 +171,12 @@ def frame_text(frame: FrameResult, *, same_file: bool = False) -> str:
 
 
 def native_text(frame: NativeFrameResult) -> str:
-    """Return one native frame: share, function, library, the Python that called it, threads."""
+    """Return one native frame: share, function, library, the user's code that called, threads."""
     library = _MODULE_TAG.sub(".so", frame.library)
     text = f"{percent(100 * frame.share)} {_native_name(frame.function)} ({library})"
-    if frame.caller:
+    if frame.called_from:
+        text += f" from {frame.called_from}"
+    elif frame.caller:
         text += f" from {frame.caller} ({place(frame.file or '', frame.line)})"
     return text + _in_threads(frame.threads)
 

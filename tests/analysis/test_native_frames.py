@@ -73,11 +73,26 @@ def test_what_has_no_symbol_counts_for_the_named_function_of_its_library() -> No
     assert rows == [("run", "liba.so", 2, 3), (NO_SYMBOL, "libc.so.6", 2, 4)]
 
 
+def test_a_library_in_between_is_told_with_the_user_who_called_it() -> None:
+    library = "/usr/lib/python3.11/site-packages/numpy/core.py:9"
+    found = table_of(a=[f"f@/app/a.py:3 sort@{library} qsort@/l/np.so"], last=[])
+
+    (row,) = found.frames
+    assert (row.caller, row.file, row.line) == ("sort", "numpy/core.py", 9)
+    assert row.called_from == "f (a.py:3)"
+
+
 def test_waits_our_own_code_and_our_own_threads_are_left_out() -> None:
+    lock = "f@/app/a.py:3 pthread_mutex_lock@/l/libc.so.6"
     wait = "f@/app/a.py:3 pthread_cond_timedwait@/l/libc.so.6 0x1@/l/libc.so.6"
     found = table_of(
-        a=[wait, "f@/app/a.py:3 time_sleep@/l/libpython3.11.so.1.0 clock_nanosleep@/l/libc.so.6"],
+        a=[
+            wait,
+            lock,
+            "f@/app/a.py:3 time_sleep@/l/libpython3.11.so.1.0 clock_nanosleep@/l/libc.so.6",
+        ],
         b=[f"f@/app/a.py:3 mark@{OURS}measuring/recorder.py:9 memcpy@/l/libc.so.6"],
+        c=[f"begin@{OURS}evidence/native.py:9 run@/usr/lib/python3.11/subprocess.py:9"],
         last=[],
         **{"tokbudget-beacon": ["f@/app/a.py:3"]},
     )

@@ -31,7 +31,8 @@ PART_KEYS = {
     "threads": {"name", "tid", "role", "cpu_pct"},
     "hot_frames": {"function", "file", "line", "share", "samples", "threads"},
     "native_frames": {
-        *("function", "library", "caller", "file", "line", "share", "cpu_s", "samples", "threads"),
+        *("function", "library", "caller", "file", "line", "called_from"),
+        *("share", "cpu_s", "samples", "threads"),
     },
     "findings": {
         *("cause", "device", "thread", "file", "line"),
