@@ -22,7 +22,7 @@ LEAST_ROUNDS = 100
 MOST_NATIVE_S = 60.0
 TRIAL_HZ = 20.0
 TRIAL_S = 0.6
-RATES_HZ = (1.0, 20.0)
+RATES_HZ = (1.0, 10.0)
 PAUSED_SHARE = 0.05
 """Of the time that the process may stand still, for it does while the sampler works."""
 ATTACHES_WITHIN_S = 20.0
