@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ import pytest
 pytestmark = pytest.mark.gpu
 
 PROJECT = """
+import json
 import os
 import time
 from pathlib import Path
@@ -67,7 +69,7 @@ def test_host_step(tokbudget):
         return 64
 
     tokbudget(step)
-    Path("packing_ms").write_text(str(sum(packing_ns) / max(len(packing_ns), 1) / 1e6))
+    Path("packing_ms").write_text(json.dumps([one / 1e6 for one in packing_ns]))
 """
 
 
@@ -125,12 +127,16 @@ def test_idle_time_that_a_function_causes_is_that_functions(project: Path) -> No
     )
 
     test = tests["test_host_step"]
-    packing_ms = float((project / "packing_ms").read_text())
+    # What the function cost in the very steps that were timed: a host's speed wanders within
+    # seconds. No cause can have slowed the step by more than it is slower.
+    timed = slice(test["warmup_steps"], test["warmup_steps"] + test["steps"])
+    packing_ms = mean(json.loads((project / "packing_ms").read_text())[timed])
+    slower_ms = 64e3 / test["tok_s"] - 64e3 / test["baseline_tok_s"]
     first = test["findings"][0]
     assert first["cause"] == "python: pack_documents", said
     line = (project / "test_step.py").read_text().splitlines()[first["line"] - 1]
     assert line.strip().startswith(("for _ in range", "value = (value"))
-    assert first["delta_ms_per_step"] >= 0.9 * packing_ms, said
+    assert first["delta_ms_per_step"] >= 0.9 * min(packing_ms, slower_ms), said
     (joined,) = (one for one in test["sentences"] if "waited for its host in the trace" in one)
     assert "MainThread in pack_documents (test_step.py:" in joined, said
     assert "idle: python: pack_documents" in test["devices"][0]["ledger"], said
