@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from math import hypot, sqrt
 from typing import NamedTuple, TypeAlias
@@ -22,7 +23,10 @@ SCATTER = 2.0
 """Standard errors that a hot frame must have grown by: less is the sampler's own scatter."""
 
 _NUMBER = re.compile(r"[-_ ]?\d+")
-_Key: TypeAlias = "tuple[str, str, str, str]"
+_Function: TypeAlias = "tuple[str, str, str]"
+"""Function, file, kind of thread."""
+_Key: TypeAlias = "tuple[_Function, str]"
+"""A function and what called it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +99,8 @@ def _named(finding: Finding, grown: Sequence[_Grown]) -> list[Finding]:
 
 def _grown(now: Evidence, then: Evidence | None) -> list[_Grown]:
     """By how many ms a step each hot frame grew, largest growth first."""
-    costs, before = _costs(now), _costs(then) if then is not None else {}
+    uncalled = {_function(one) for one in (then.hot_frames if then else ()) if not one.caller}
+    costs, before = _costs(now, uncalled), _costs(then, uncalled) if then is not None else {}
     known = bool(before)
     # A frame below the coldest one that was kept cost at most as much as that one.
     unseen_ms = min((one.ms for one in before.values()), default=0.0)
@@ -125,11 +130,15 @@ def _finding(kind: str, grown: _Grown) -> Finding:
     )
 
 
-def _costs(evidence: Evidence) -> dict[_Key, _Cost]:
+def _costs(evidence: Evidence, uncalled: AbstractSet[_Function]) -> dict[_Key, _Cost]:
+    """Costs by what makes a frame the same in two sessions; those of ``uncalled`` functions, which
+    the baseline saw without a caller, whoever called them."""
     costs: dict[_Key, _Cost] = {}
     for frame, ms in zip(evidence.hot_frames, evidence.frames_ms):
-        old = costs.get(_key(frame), _Cost(0.0, 0, frame))
-        costs[_key(frame)] = _Cost(
+        caller = "" if _function(frame) in uncalled else frame.caller or ""
+        key = _function(frame), caller.rpartition(":")[0]
+        old = costs.get(key, _Cost(0.0, 0, frame))
+        costs[key] = _Cost(
             old.ms + ms,
             old.samples + frame.samples,
             max(old.hottest, frame, key=lambda one: one.samples),
@@ -137,8 +146,7 @@ def _costs(evidence: Evidence) -> dict[_Key, _Cost]:
     return costs
 
 
-def _key(frame: FrameResult) -> _Key:
+def _function(frame: FrameResult) -> _Function:
     """Lines move, functions stay; what moves from one kind of thread to another is a change."""
-    caller = (frame.caller or "").rpartition(":")[0]
     kind = _NUMBER.sub("", frame.threads[0]) if frame.threads else ""
-    return frame.function, frame.file, caller, kind
+    return frame.function, frame.file, kind

@@ -236,3 +236,30 @@ def test_work_that_moves_to_another_kind_of_thread_is_a_finding() -> None:
     assert rank_findings(packing("post-3"), packing("post-1")) == []
     (found,) = rank_findings(packing("target-0"), packing("post-1"))
     assert (found.cause, found.thread) == ("host: pack", "target-0")
+
+
+def test_a_function_that_the_baseline_saw_without_a_caller_is_not_new_with_one() -> None:
+    def linear(*callers: str | None, ms: float) -> Evidence:
+        frames = [
+            FrameResult(
+                function="Linear.forward",
+                file="torch/nn/linear.py",
+                line=1,
+                share=0.3,
+                samples=400,
+                threads=["MainThread"],
+                caller=one,
+            )
+            for one in callers
+        ]
+        return Evidence(hot_frames=frames, frames_ms=[ms] * len(frames))
+
+    both = ("block (model.py:4)", "head (model.py:9)")
+    assert rank_findings(linear(*both, ms=3.0), linear(None, ms=6.0)) == []
+    (grown,) = rank_findings(linear(*both, ms=5.0), linear(None, ms=6.0))
+    assert grown.delta_ms_per_step == pytest.approx(4)
+    # Lines of the caller move too.
+    moved = ("block (model.py:5)", "head (model.py:11)")
+    assert rank_findings(linear(*moved, ms=3.0), linear(*both, ms=3.0)) == []
+    (new,) = rank_findings(linear(*both, ms=3.0), linear(both[0], ms=3.0))
+    assert new.cause == "host: Linear.forward from head (model.py:9)"
