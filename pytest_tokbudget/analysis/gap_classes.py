@@ -8,7 +8,7 @@ too many different ones, leave it without a name.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -29,7 +29,8 @@ class StackSamples:
     """Samples of threads' stacks in the trace's clock, idle ones included, blind stretches not.
 
     ``thread`` indexes ``Timeline.threads``, ``frame`` indexes ``frames`` (−1: none worth a name);
-    ``kinds[frame]`` says whether a thread in that frame waits for others, sleeps, or runs.
+    ``kinds[frame]`` says whether a thread in that frame waits for others, sleeps, or runs. ``site``
+    likewise is the innermost frame of the user's own code (empty: not known).
     """
 
     thread: SmallIntArray
@@ -37,6 +38,11 @@ class StackSamples:
     frame: SmallIntArray
     frames: tuple[Frame, ...]
     kinds: tuple[LabelKind, ...]
+    site: SmallIntArray = field(default_factory=lambda: np.zeros(0, np.int32))
+
+    def agreed_site(self, which: BoolArray | IntArray) -> Agreed | None:
+        """As ``agreed``, of the user's own code where it is known."""
+        return self._agreed((self.site if len(self.site) else self.frame)[which])
 
     def agreed(self, which: BoolArray | IntArray) -> Agreed | None:
         """What most of the chosen samples agree on; ``None`` if too few do.
@@ -44,7 +50,9 @@ class StackSamples:
         Lines of one function agree with each other: a loop is in one of its lines or the next. A
         frame that waits does not agree with one that runs.
         """
-        chosen = self.frame[which]
+        return self._agreed(self.frame[which])
+
+    def _agreed(self, chosen: SmallIntArray) -> Agreed | None:
         named = chosen[chosen >= 0]
         if len(named) < LEAST_SAMPLES:
             return None

@@ -127,7 +127,7 @@ def _python_growth(now: CauseTable, then: CauseTable) -> dict[str | None, float]
 
 def _key(cause: CauseMs) -> tuple[str, str | None, str | None, str | None]:
     """What makes a cause the same in two sessions: lines move, functions stay."""
-    return cause.cause, cause.thread, cause.function, cause.file
+    return cause.cause, cause.thread, cause.function, cause.file if cause.function else None
 
 
 def _finding(cause: CauseMs, old: CauseMs | None, ms: float, device: str | None) -> Finding:

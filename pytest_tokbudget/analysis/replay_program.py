@@ -46,11 +46,13 @@ class Waits(IntEnum):
 
 
 class LabelKind(IntEnum):
-    """What a thread did while it made no call: waited for another, slept, or ran named Python."""
+    """What a thread did while it made no call: waited for another, slept, or ran named Python.
+    ``CALL``: the line that made a call."""
 
     WAIT = 0
     SLEEP = 1
     PYTHON = 2
+    CALL = 3
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pytest_tokbudget.records.base import Unavailable
 from pytest_tokbudget.records.causes import CauseTable
 
+from .call_sites import CallSite, call_sites, with_call_sites
 from .cause_table import cause_table
 from .gap_classes import StackSamples, name_gaps
 from .host_factor import Canary, fit_host
@@ -52,12 +53,15 @@ def explain_step(evidence: StepEvidence) -> CauseTable | Unavailable:
     except ValueError as error:
         return Unavailable(str(error), "trace CUDA activities in the evidence pass")
     program = decoded.program
+    sites: dict[tuple[str, str], CallSite] = {}
     if evidence.samples is not None:
+        sites = call_sites(decoded, evidence.samples, timeline)
         labels = name_gaps(decoded, evidence.samples, timeline.window)
         program = decode(timeline, labels, queues, main).program
     fit = fit_host(program, evidence.canary, evidence.timing_step_ms, evidence.gil_share)
     model = replace(fit.model, lane_speed=evidence.lane_speeds)
     what = what_if(program, model, evidence.timing_step_ms, evidence.gil_share)
-    return cause_table(
+    table = cause_table(
         timeline, program, evidence.timing_step_ms, fit, what, evidence.queue_waits_ms
     )
+    return with_call_sites(table, sites)

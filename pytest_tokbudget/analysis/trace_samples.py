@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..records.cpu import CpuRecord, SampledStacks
-from .frame_kinds import FrameKind, frame_kind, is_plumbing, short_path
+from .frame_kinds import FrameKind, frame_kind, is_library_code, is_plumbing, short_path
 from .gap_classes import StackSamples
 from .replay_program import FloatArray, Frame, LabelKind
 from .sample_weights import run_weights
@@ -47,7 +47,7 @@ def trace_samples(
     stacks = record.stacks
     if stacks is None or stacks.unaligned or not stacks.run_first:
         return None
-    names, of_stack, kinds = _frames(stacks, rootdir)
+    names, of_stack, sites, kinds = _frames(stacks, rootdir)
     index = {one.native_id: at for at, one in enumerate(threads) if one.native_id}
     traced = np.array([index.get(one.native_id, -1) for one in stacks.threads], np.int32)
     lag = np.array([one.lag_ns for one in stacks.threads], np.int64)
@@ -56,8 +56,9 @@ def trace_samples(
     times = times + lag[thread[run]] + unix_offset_ns
     order = np.argsort(times, kind="stable")
     run, times = run[order], times[order]
-    frame = np.array(of_stack, np.int32)[np.array(stacks.run_stack, np.int64)[run]]
-    samples = StackSamples(traced[thread[run]], times, frame, names, kinds)
+    stack = np.array(stacks.run_stack, np.int64)[run]
+    frame, site = (np.array(one, np.int32)[stack] for one in (of_stack, sites))
+    samples = StackSamples(traced[thread[run]], times, frame, names, kinds, site)
     waits = np.array([kinds[one] != LabelKind.PYTHON for one in of_stack], np.bool_)
     return TraceSamples(samples, _on_cpu(record, stacks, waits)[run])
 
@@ -89,27 +90,35 @@ def _on_cpu(record: CpuRecord, stacks: SampledStacks, waits: BoolArray) -> Float
 
 def _frames(
     stacks: SampledStacks, rootdir: str
-) -> tuple[tuple[Frame, ...], list[int], tuple[LabelKind, ...]]:
-    """Distinct frames, the frame that names each stack, and what each frame is."""
+) -> tuple[tuple[Frame, ...], list[int], list[int], tuple[LabelKind, ...]]:
+    """Distinct frames, the frame that names each stack, its innermost one of the user's code, and
+    what each frame is."""
     source = stacks.source or [""] * len(stacks.frames)
     files = [short_path(file, rootdir) for _, file, _ in stacks.frames]
     index: dict[tuple[str, str, LabelKind], int] = {}
     lines: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
     rounds = np.array(stacks.run_last, np.int64) - np.array(stacks.run_first, np.int64)
     seen = np.bincount(stacks.run_stack, rounds, len(stacks.stacks))
-    of_stack = []
+    of_stack, sites = [], []
+
+    def known(frame: int, kind: LabelKind, at: int) -> int:
+        function, _, line = stacks.frames[frame]
+        found = index.setdefault((function, files[frame], kind), len(index))
+        lines[found][line] += int(seen[at])
+        return found
+
+    users = [not is_library_code(file) for _, file, _ in stacks.frames]
     for at, stack in enumerate(stacks.stacks):
         function, file, _ = stacks.frames[stack[-1]]
         kind = _KINDS[frame_kind(function, file, source[stack[-1]])]
         place = len(stack) - 1
         while kind == LabelKind.WAIT and place > 0 and is_plumbing(files[stack[place]]):
             place -= 1
-        function, _, line = stacks.frames[stack[place]]
-        frame = index.setdefault((function, files[stack[place]], kind), len(index))
-        lines[frame][line] += int(seen[at])
-        of_stack.append(frame)
+        of_stack.append(known(stack[place], kind, at))
+        site = next((one for one in reversed(stack) if users[one]), None)
+        sites.append(-1 if site is None else known(site, LabelKind.CALL, at))
     names = tuple(
         Frame(function, file, max(lines[at], key=lambda line: lines[at][line]))
         for (function, file, _), at in index.items()
     )
-    return names, of_stack, tuple(kind for _, _, kind in index)
+    return names, of_stack, sites, tuple(kind for _, _, kind in index)

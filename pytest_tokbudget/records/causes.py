@@ -13,7 +13,8 @@ class CauseMs(Record, frozen=True, kw_only=True):
     calls are recorded there too). ``what_if_ms`` is its row of the replay (rows sum to the replayed
     step), ``alone_ms`` what the replayed step would be shorter without it alone; ``None`` where
     nothing could be replayed. ``function``, ``file``, ``line`` and ``samples`` are those of named
-    Python; ``devices`` are the devices whose work the thread launches.
+    Python; of calls that block the last three alone, the line that made most of them. ``devices``
+    are the devices whose work the thread launches.
     """
 
     cause: str

@@ -146,6 +146,17 @@ def test_stacks_become_samples_in_the_traces_clock() -> None:
     assert found.on_cpu[0] == pytest.approx(0.5, rel=0.3)
 
 
+def test_a_librarys_stack_has_the_users_line_beside_its_innermost_frame() -> None:
+    library = "synchronize@/usr/lib/python3.12/site-packages/torch/cuda/streams.py:254"
+    stacks = stacks_of({"MainThread": [f"step:1>post:7>{library}"] * 3 + [library] * 2})
+    found = trace_samples(record_of(stacks), [ThreadInfo(100, "MainThread")], 0, "/app")
+    assert found is not None
+    frames, samples = found.samples.frames, found.samples
+    assert {frames[one].function for one in samples.frame} == {"synchronize"}
+    assert [frames[one] for one in samples.site[:3]] == [Frame("post", "post.py", 7)] * 3
+    assert samples.site[3:].tolist() == [-1, -1]
+
+
 def test_the_largest_named_parts_are_told_in_a_sentence() -> None:
     timeline = late_host()
     (sentence,) = late_sentences(split_by([0] * 9 + [1]).rows, timeline)

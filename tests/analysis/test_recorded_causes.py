@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pytest_tokbudget.analysis.call_sites import call_sites
 from pytest_tokbudget.analysis.cause_table import cause_table
 from pytest_tokbudget.analysis.gap_classes import StackSamples, name_gaps
 from pytest_tokbudget.analysis.growth import growth_findings
@@ -46,14 +47,13 @@ def recorded(fault: str) -> Timeline:
     return timeline_from_rows(rows, tuple(meta["names"]), threads, Window(*meta["windows"][fault]))
 
 
-@cache
-def program(fault: str) -> Program:
-    timeline, meta = recorded(fault), meta_of(fault)
-    decoded = decode(timeline)
+def samples_of(fault: str) -> StackSamples | None:
+    """Samples of the main thread while it was traced, if there were any."""
+    meta = meta_of(fault)
     if "samples" not in meta:
-        return decoded.program
+        return None
     frames = tuple(Frame(*one) for one in meta["frames"])
-    samples = StackSamples(
+    return StackSamples(
         thread=np.zeros(len(meta["samples"]), np.int32),
         time_ns=np.array([one[0] for one in meta["samples"]], np.int64),
         frame=np.array([one[1] for one in meta["samples"]], np.int32),
@@ -63,7 +63,30 @@ def program(fault: str) -> Program:
             LabelKind.SLEEP if one.function == "nap" else LabelKind.PYTHON for one in frames
         ),
     )
+
+
+@cache
+def program(fault: str) -> Program:
+    timeline, samples = recorded(fault), samples_of(fault)
+    decoded = decode(timeline)
+    if samples is None:
+        return decoded.program
     return decode(timeline, name_gaps(decoded, samples, timeline.window)).program
+
+
+@pytest.mark.parametrize(
+    ("fault", "lines"),
+    [("copy", {("MainThread", "copies"): ("copy_out", "train.py", 40)}), ("python", {})],
+)
+def test_the_line_of_a_blocking_call_is_that_of_the_samples_inside_it(
+    fault: str, lines: dict[tuple[str, str], tuple[str, str, int]]
+) -> None:
+    samples = samples_of(fault)
+    assert samples is not None
+    found = call_sites(decode(recorded(fault)), samples, recorded(fault))
+    assert {key: site.frame for key, site in found.items()} == {
+        key: Frame(*line) for key, line in lines.items()
+    }
 
 
 def unprofiled_ms(fault: str) -> list[float]:
