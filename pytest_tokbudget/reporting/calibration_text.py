@@ -128,6 +128,8 @@ def _canary(found: Calibration) -> str:
     if found.canary_kept is None:
         return f"{found.canary}: no spread to explain"
     kept = 100 * found.canary_kept**0.5
+    if kept >= 200:
+        return f"dividing by {found.canary} makes the spread {kept / 100:.3g} times as wide"
     verdict = "helps" if kept < 90 else "does not help"
     return f"dividing by {found.canary} leaves {kept:.0f} % of the spread: it {verdict}"
 

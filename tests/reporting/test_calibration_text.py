@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pytest_tokbudget.analysis.calibration import Calibration, Steps
@@ -75,3 +77,11 @@ def test_what_holds_nowhere_is_said() -> None:
     assert "tolerance of 0.1 % holds in no way here" in text
     assert "one job tells nothing of others" in text
     assert "A/B of up to 12 pairs none" in text
+
+
+@pytest.mark.parametrize(
+    ("kept", "told"),
+    [(1.21, "leaves 110 % of the spread: it does not help"), (50_200, "224 times as wide")],
+)
+def test_a_canary_that_widens_the_spread_is_no_help(kept: float, told: str) -> None:
+    assert told in " ".join(render_calibration(replace(FOUND, canary_kept=kept)).split())
