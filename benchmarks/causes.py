@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.recorded_sessions import load_session
 from benchmarks.recordings import Recording, load_recordings, tags_in
+from pytest_tokbudget.analysis.call_sites import call_sites, with_call_sites
 from pytest_tokbudget.analysis.cause_table import cause_table
 from pytest_tokbudget.analysis.device_growth import STREAM_WAIT
 from pytest_tokbudget.analysis.gap_classes import name_gaps
@@ -31,8 +32,10 @@ from pytest_tokbudget.analysis.host_factor import Canary, HostFit, fit_host
 from pytest_tokbudget.analysis.replay_cause import ReplayCause
 from pytest_tokbudget.analysis.replay_decode import decode
 from pytest_tokbudget.analysis.replay_program import Program
+from pytest_tokbudget.analysis.sampled_costs import with_sampled_costs
 from pytest_tokbudget.analysis.whatif import WhatIf, what_if
 from pytest_tokbudget.records.causes import CauseTable
+from pytest_tokbudget.records.evidence import Evidence
 from pytest_tokbudget.records.result import Finding
 
 UNFAULTED = "none"
@@ -98,6 +101,10 @@ def study(recording: Recording, canary: Canary | None) -> Studied:
     table = cause_table(
         recording.timeline, program, recording.mean_ms, fit, what, recording.queue_waits_ms
     )
+    if recording.samples is not None:
+        decoded = decode(recording.timeline, None, recording.queues, recording.main_thread)
+        sites = call_sites(decoded, recording.samples, recording.timeline)
+        table = with_call_sites(table, sites)
     return Studied(recording, program, fit, what, table)
 
 
@@ -158,7 +165,7 @@ def causes_table(studied: list[Studied]) -> Table:
         baseline = unfaulted.get(one.recording.tag)
         if one.recording.fault == UNFAULTED or baseline is None:
             continue
-        first = growth_findings(one.table, in_pairs(baseline.table, one.recording))
+        first = grown(one, in_pairs(baseline.table, one.recording), baseline.recording.sampled)
         second = grown_by_what_if(one.table, baseline.table)
         known = KNOWN_MS.get(one.recording.fault)
         table.add_row(
@@ -171,6 +178,14 @@ def causes_table(studied: list[Studied]) -> Table:
             _expected(one, first, second),
         )
     return table
+
+
+def grown(one: Studied, then: CauseTable, sampled_then: Evidence | None) -> list[Finding]:
+    """Growth of each cause, functions at the price of the stacks where both were recorded."""
+    now, sampled = one.table, one.recording.sampled
+    if sampled is not None and sampled_then is not None:
+        now, then = with_sampled_costs(now, then, sampled, sampled_then)
+    return growth_findings(now, then)
 
 
 def in_pairs(baseline: CauseTable, faulted: Recording) -> CauseTable:

@@ -19,6 +19,7 @@ from benchmarks.evidence_dflash import DFlash
 from benchmarks.evidence_faults import FAULTS, MILLISECONDS, Injector, iterations_for
 from benchmarks.evidence_loops import SHAPES, TINY, Loop
 from benchmarks.evidence_pipeline import TARGET, Pipeline
+from benchmarks.evidence_sampled import sample
 from benchmarks.evidence_stacks import Stacks
 from benchmarks.evidence_truth import Truth, measure_truth
 from pytest_tokbudget.analysis.timeline import IntArray
@@ -28,6 +29,7 @@ from pytest_tokbudget.records.base import Unavailable
 
 WARMUP_STEPS = 40
 STACK_SECONDS = 0.8
+SAMPLED_SECONDS = 3.0
 TRUTH_SHARE, TRUTH_SHARE_CUDA_ONLY = 0.45, 0.65
 """Of the time there is, with both densities traced and with the first alone."""
 SLOWER = {"gpu_bound": 1.3, "launch_bound": 1.3, "pipeline": 0.6, "dflash": 1.9}
@@ -77,6 +79,7 @@ class Session:
         self._describe(step_ms)
         self._meta["truth"] = self._truths()
         self._meta["timing_pass"] = {one: self._timing_pass(one) for one in self._faults}
+        self._meta["sampled"] = {one: self._sampled(one) for one in self._faults}
         stacks = Stacks()
         stacks.start(os.getpid())
         rows = self._trace_all("cuda", stack_seconds=0.1 if self._dry else STACK_SECONDS)
@@ -144,6 +147,15 @@ class Session:
         window = self._window(3 if self._dry else 30)
         self._injector.active = "none"
         return window
+
+    def _sampled(self, fault: str) -> dict[str, Any]:
+        """Stacks of a fault with no trace, as the evidence pass of a gate takes them first."""
+        self._injector.active = fault
+        self._workload.run(self._workload.settle_steps)
+        found = sample(self._workload, 0.5 if self._dry else SAMPLED_SECONDS)
+        self._injector.active = "none"
+        self._say(f"{fault}: {found['ms_per_step']:.2f} ms a step; {found['sampling']}")
+        return found
 
     def _window(self, steps: int) -> dict[str, Any]:
         """Run a window: between two synchronizations, or for the pipeline between two marks."""

@@ -6,8 +6,9 @@
 
 Four workloads (a GPU-bound loop, a launch-bound loop, a threaded two-stage pipeline, the example
 pipeline), each in a process of its own; each with the faults of ``evidence_faults``, one at a time.
-First the truth (ABBA, nothing attached), then a timing pass of each fault, then its CUDA-only trace
-(100 steps, with stacks by py-spy where it is installed), then one with CPU operators (30 steps).
+First the truth (ABBA, nothing attached), then a timing pass of each fault, then its stacks with
+nothing else attached, then its CUDA-only trace (100 steps, with stacks by py-spy where it is
+installed), then one with CPU operators (30 steps).
 Files are written after each of the two (``--cuda-only``: the first alone). ``--seconds`` bounds
 the whole; what no longer fits is left out and named.
 """

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from benchmarks import evidence_files
@@ -16,6 +17,7 @@ from pytest_tokbudget.analysis.host_factor import Canary
 from pytest_tokbudget.analysis.queue_marks import queue_ops, queue_waits_ms
 from pytest_tokbudget.analysis.replay_decode import decode
 from pytest_tokbudget.analysis.timeline import Timeline, Window
+from pytest_tokbudget.records.evidence import Evidence as Stacks
 from pytest_tokbudget.records.marks import MarkSeries, QueueSeries
 
 CAPACITY = {"hidden": 4, "batches": 4, "hidden-states": 4, "computed-0": 2, "computed-1": 2}
@@ -51,6 +53,7 @@ def load_session(path: Path) -> list[Recording]:
             main_thread=_counting_thread(evidence, fault, timelines[fault]),
             canary=_canary(meta, fault, timelines[fault]),
             queue_waits_ms=_queue_waits_ms(evidence, fault, timelines[fault]),
+            sampled=_sampled(meta, fault),
         )
         for fault in faults
     ]
@@ -72,6 +75,15 @@ def _unprofiled(meta: dict[str, Any], fault: str) -> tuple[float, ...]:
     truths = meta["truth"].values() if fault == "none" else [meta["truth"][fault]]
     on = int(fault != "none")
     return tuple(ms for truth in truths for is_on, ms in truth["blocks"] if is_on == on)
+
+
+def _sampled(meta: dict[str, Any], fault: str) -> Stacks | None:
+    """The hot frames of a fault, if they were recorded."""
+    found = meta.get("sampled", {}).get(fault)
+    if found is None:
+        return None
+    known = {name: one for name, one in found.items() if name != "ms_per_step"}
+    return msgspec.convert(known, Stacks)
 
 
 def _cost(meta: dict[str, Any], fault: str) -> tuple[float, float] | None:

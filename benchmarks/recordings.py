@@ -19,6 +19,7 @@ from pytest_tokbudget.analysis.host_factor import Canary
 from pytest_tokbudget.analysis.replay_program import Frame, LabelKind, QueueOps
 from pytest_tokbudget.analysis.timeline import BoolArray, IntArray, Timeline, Window
 from pytest_tokbudget.analysis.trace_rows import KnownThread, timeline_from_rows
+from pytest_tokbudget.records.evidence import Evidence
 
 SLEEPERS = frozenset({"nap"})
 """Functions of the recorded programs that only sleep (the recordings hold no thread states)."""
@@ -29,6 +30,7 @@ class Recording:
     """One traced variant. ``clean_ms`` are unprofiled ms a step, one value a repeat; ``cost_ms`` is
     what the fault costs, with its standard error, where it was measured in pairs, on the
     ``reference_ms`` of the blocks between. ``canary`` is the window's own, where one was recorded.
+    ``sampled`` has the hot frames of stacks that were taken without a trace.
     """
 
     tag: str
@@ -42,6 +44,7 @@ class Recording:
     main_thread: int | None = None
     canary: Canary | None = None
     queue_waits_ms: dict[int, float] | None = None
+    sampled: Evidence | None = None
 
     @property
     def mean_ms(self) -> float:

@@ -53,6 +53,7 @@ def write(path: Path) -> None:
         "threads": [["MainThread", 0, THREAD, None, True]],
         "windows": {"none": window},
         "truth": {"sleep": truth},
+        "sampled": {"none": {"frames_ms": [0.03], "sampling": "9 samples", "ms_per_step": 0.1}},
     }
     gets = np.array([[ends[0], ends[1]], [ends[0] + 900, ends[1] + 900], [0, 1], [0, 0]], np.int64)
     gets[:2] -= OFFSET_NS
@@ -70,6 +71,8 @@ def test_a_window_comes_with_its_truth_its_marks_and_its_canary(tmp_path: Path) 
     assert (recording.tag, recording.fault) == ("launch_bound_cuda", "none")
     assert recording.clean_ms == (0.08, 0.09)
     assert recording.main_thread == 0
+    assert recording.sampled is not None
+    assert recording.sampled.frames_ms == [0.03]
     program = read_program(recording)
     assert np.sum(program.host.kind == CallKind.GET) == 2
     assert program.queue_capacity == (4,)
