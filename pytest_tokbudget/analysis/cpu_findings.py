@@ -10,6 +10,10 @@ LATE_MS = 1.0
 LEAST_WAKES = 20
 COLLECTOR_PCT = 0.5
 IO_SHARE = 0.01
+CONTENDERS = 2
+LEAST_WANTED = 0.1
+"""Of the time: a thread that wants the interpreter."""
+LEAST_CPU = 0.02
 FOREIGN_LOAD = 0.25
 FULL = 2
 
@@ -28,6 +32,9 @@ def _gil(record: CpuRecord, tables: StackTables | None) -> str:
     core = lock.wake_core_ms or 0.0
     if lock.wakes < LEAST_WAKES or median - core < LATE_MS:
         return ""
+    # It is our beacon that wakes late: one thread that computes keeps nobody of the program's.
+    if tables is not None and _want_the_lock(record, tables) < CONTENDERS:
+        return ""
     text = (
         f"GIL contention: a thread that wakes runs Python {median:.1f} ms late "
         f"(median of {lock.wakes}; 95 %: {high:.0f} ms"
@@ -37,19 +44,38 @@ def _gil(record: CpuRecord, tables: StackTables | None) -> str:
     return f"{text}; most CPU: {_holder(holders)}" if holders else text
 
 
+def _want_the_lock(record: CpuRecord, tables: StackTables) -> int:
+    """Threads that were seldom waiting for others: workers, and whoever had some CPU time. A thread
+    that is neither stands in a call of the system's."""
+    ran_s = {one.name: one.exclusive_s - one.waiting_s for one in tables.by_thread}
+    threads = record.clocks.threads if record.clocks is not None else []
+    return sum(
+        ran_s.get(one.name, 0.0) >= LEAST_WANTED * tables.seconds
+        and (
+            one.native_id in record.workers
+            or one.cpu_ns[-1] - one.cpu_ns[0] >= LEAST_CPU * 1e9 * tables.seconds
+        )
+        for one in threads
+        if not one.is_process
+    )
+
+
 def _by_function(tables: StackTables) -> list[FrameRow]:
-    """Rows of the function that uses most CPU, its hottest line first."""
+    """Rows of the function that uses most CPU, its hottest line first; a library's counts for the
+    user's code that called it."""
     running = [one for one in tables.by_frame if one.kind == FrameKind.RUN and one.cpu_s > 0]
     if not running:
         return []
-    sums: dict[tuple[str, str], float] = {}
+    sums: dict[str, float] = {}
     for row in running:
-        key = (row.function, row.file)
-        sums[key] = sums.get(key, 0.0) + row.cpu_s
+        sums[_users(row)] = sums.get(_users(row), 0.0) + row.cpu_s
     top = max(sums, key=lambda one: sums[one])
-    return sorted(
-        (one for one in running if (one.function, one.file) == top), key=lambda one: -one.cpu_s
-    )
+    return sorted((one for one in running if _users(one) == top), key=lambda one: -one.cpu_s)
+
+
+def _users(row: FrameRow) -> str:
+    """Function and file of the user's code, without its line."""
+    return (row.caller or f"{row.function} ({row.file}:").rpartition(":")[0]
 
 
 def _holder(rows: list[FrameRow]) -> str:
@@ -57,7 +83,8 @@ def _holder(rows: list[FrameRow]) -> str:
     threads = list(dict.fromkeys(name for one in rows for name in one.threads))
     named = ", ".join(threads[:3]) + (f" and {len(threads) - 3} more" if len(threads) > 3 else "")
     seconds = sum(one.cpu_s for one in rows)
-    return f"{first.function} ({first.file}:{first.line}) in {named}, {seconds:.1f} CPU s"
+    where = first.caller or f"{first.function} ({first.file}:{first.line})"
+    return f"{where} in {named}, {seconds:.1f} CPU s"
 
 
 def _collector(record: CpuRecord) -> str:

@@ -19,6 +19,7 @@ from .limiting_role import LimitingRole, limiting_role
 MOST_FRAMES = 20
 LEAST_SHARE = 0.01
 """Of the time of one thread."""
+ALL = (0, 2**63)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,24 +132,32 @@ def thread_results(record: CpuRecord) -> list[ThreadResult]:
             name=f"process {one.name}" if one.is_process else one.name,
             tid=one.native_id,
             role=one.role,
-            cpu_pct=cpu_pct(one),
+            cpu_pct=cpu_pct(one, (record.start_ns, record.end_ns)),
         )
         for one in threads
     ]
     return sorted(found, key=lambda one: -(one.cpu_pct or 0.0))
 
 
-def cpu_pct(clock: ThreadClock) -> float | None:
-    """CPU time of one core over the time the thread was seen; ``None`` if it was seen once."""
-    elapsed = clock.times_ns[-1] - clock.times_ns[0]
-    return 100 * (clock.cpu_ns[-1] - clock.cpu_ns[0]) / elapsed if elapsed > 0 else None
+def cpu_pct(clock: ThreadClock, window_ns: tuple[int, int] = ALL) -> float | None:
+    """CPU time of one core over the time the thread was seen in a window, or at all if that holds
+    fewer than two readings; ``None`` if it was seen once.
+
+    Before and after the window a thread of ours or the user's only starts and ends the samplers."""
+    inside = [at for at, one in enumerate(clock.times_ns) if window_ns[0] <= one <= window_ns[1]]
+    first, last = (inside[0], inside[-1]) if len(inside) > 1 else (0, -1)
+    elapsed = clock.times_ns[last] - clock.times_ns[first]
+    return 100 * (clock.cpu_ns[last] - clock.cpu_ns[first]) / elapsed if elapsed > 0 else None
 
 
 def _sampling(record: CpuRecord, limiting: str | None) -> str:
     stacks = record.stacks
     if stacks is None:
         return ""
-    text = f"{stacks.samples:,} samples, {stacks.rate_hz:.0f} Hz, {stacks.seconds:.1f} s"
+    threads = len(set(stacks.run_thread))
+    text = f"{stacks.samples:,} samples"
+    text += f" of {threads} threads" if threads > 1 else ""
+    text += f", {stacks.rate_hz:.0f} Hz, {stacks.seconds:.1f} s"
     if stacks.unaligned:
         text += f"; not on the trace's clock, which it is not joined to: {stacks.unaligned}"
     else:

@@ -21,6 +21,10 @@ class FrameKind(IntEnum):
 OURS = f"{Path(__file__).parents[1]}{os.sep}"
 """Where this package's own files lie."""
 INSTRUMENTS = f"{OURS}evidence{os.sep}"
+LOOPS = frozenset(
+    f"{OURS}measuring{os.sep}{name}.py" for name in ("loop", "paced_loop", "evidence_pass")
+)
+"""Those that call a step of the user's."""
 
 _WAITING_FILES = {
     "threading.py": {"wait", "wait_for", "acquire", "join", "_wait_for_tstate_lock", "__enter__"},
@@ -35,7 +39,8 @@ _WAITING_FILES = {
 }
 """Of the standard library, whose innermost Python frame is the wait."""
 
-_WAITING_TEXT = re.compile(r"\.(?:wait|wait_for|acquire|join|recv|recv_bytes|select|poll)\(")
+_WAITING_TEXT = re.compile(r"\.(?:wait|wait_for|acquire|recv|recv_bytes|poll)\(|\bselect\.select\(")
+"""Of calls into C: a thread's ``join`` has a Python frame of its own, a string's has none."""
 _LOCK_TEXT = re.compile(
     r"^\s*with\s+[\w.]*(?:lock|mutex|cond\w*|not_empty|not_full)\s*:", re.IGNORECASE
 )

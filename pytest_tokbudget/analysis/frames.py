@@ -17,6 +17,7 @@ import numpy as np
 from ..records.cpu import CpuRecord, SampledStacks, ThreadClock
 from .frame_kinds import (
     INSTRUMENTS,
+    LOOPS,
     OURS,
     FrameKind,
     frame_kind,
@@ -32,7 +33,8 @@ from .sample_weights import Floats, Ints, Weights, run_weights
 @dataclass(frozen=True, slots=True)
 class FrameRow:
     """One innermost frame. ``share`` is of all samples; ``cpu_s`` is NaN without thread clocks;
-    ``worker_s`` is the part of ``exclusive_s`` in threads that mark steps, ``role_s`` by role.
+    ``worker_s`` is the part of ``exclusive_s`` in threads that mark steps; ``role_s`` by role, or
+    by the name of a worker without one.
 
     ``caller`` is set where the frame waits, sleeps, or is a library's: ``"function (file:line)"``.
     """
@@ -72,8 +74,8 @@ class GroupRow:
 
 @dataclass(frozen=True, slots=True)
 class StackTables:
-    """All tables, most seconds first; ``samples`` over ``seconds`` at ``rate_hz``. ``by_line`` has
-    workers alone, by role, or else by thread name."""
+    """All tables, most seconds first; ``samples`` over ``seconds`` at ``rate_hz``. ``by_role`` and
+    ``by_line`` have workers without a role by the names of their threads."""
 
     by_frame: list[FrameRow]
     by_file: list[GroupRow]
@@ -107,7 +109,11 @@ class _Tables:
         self._works = [one.native_id in workers for one in stacks.threads]
         self._names = [one.name for one in stacks.threads]
         found = [clocks.get(one.native_id) for one in stacks.threads]
-        self._roles = [(one.role if one is not None else None) or "" for one in found]
+        roles = [(one.role if one is not None else None) or "" for one in found]
+        self._roles = [
+            role or (name if works else "")
+            for role, name, works in zip(roles, self._names, self._works)
+        ]
         self._files = [short_path(file, rootdir) for _, file, _ in stacks.frames]
         source = stacks.source or [""] * len(stacks.frames)
         self._kinds = [
@@ -212,10 +218,7 @@ class _Tables:
         return any(self._stacks.frames[one][1].startswith(INSTRUMENTS) for one in stack)
 
     def _by_line(self) -> list[RoleLines]:
-        names = [
-            (role or name) if works else ""
-            for role, name, works in zip(self._roles, self._names, self._works)
-        ]
+        names = [role if works else "" for role, works in zip(self._roles, self._works)]
         of_pair = np.array(names)[self._pairs[:, 1]]
         spent = {}
         for name in sorted({*names} - {""}):
@@ -224,7 +227,7 @@ class _Tables:
             spent[name] = [(int(stack), float(sums[stack])) for stack in sums.nonzero()[0]]
         stacks, frames = self._stacks.stacks, self._stacks.frames
         texts = StackTexts(
-            stacks=stacks,
+            stacks=[self._users_part(one) for one in stacks],
             frames=[(one[0], file, one[2]) for one, file in zip(frames, self._files)],
             waits=[self._kinds[one[-1]] == FrameKind.WAIT for one in stacks],
             innermost=[self._place(leaf) for leaf, _ in self._keys],
@@ -232,6 +235,13 @@ class _Tables:
             rate_hz=self._stacks.rate_hz,
         )
         return texts.by_role(spent)
+
+    def _users_part(self, stack: list[int]) -> list[int]:
+        """The stack below the loop of ours that called the user's step; all of it without one.
+
+        What lies above is the same in every whole stack, and missing in a torn one."""
+        ours = [at for at, one in enumerate(stack) if self._stacks.frames[one][1] in LOOPS]
+        return stack[ours[-1] + 1 :] if ours else stack
 
     def _inclusive(self) -> Floats:
         stacks = self._stacks.stacks

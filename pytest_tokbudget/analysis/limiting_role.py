@@ -83,12 +83,15 @@ def limiting_role(
 ) -> LimitingRole | Unavailable:
     """Find it in ``window_ns`` (monotonic ns); ``Unavailable`` without two roles that share queues.
 
-    Workers without a role count as a role of their own, under their name.
+    Workers without a role count as a role of their own, under their name; those without a queue
+    call in the window (one that put the first item, say) take no part.
     """
     start, end = window_ns
     if end <= start or not queues:
         return Unavailable("no queue was given to recorder.queue(…)")
     roles = {one.worker: one.role or one.worker for one in marks}
+    taking_part = {one.worker for one in queues if _overlaps(one, window_ns)}
+    queues = [one for one in queues if one.worker in taking_part]
     uses = _uses(queues, roles, window_ns)
     if len(uses) < 2:
         return Unavailable("the recorded queues join no two roles")
@@ -103,6 +106,12 @@ def limiting_role(
         agreeing=agreeing,
         roles=tuple(uses),
         starved=tuple(_starved(queues, marks, roles, window_ns)),
+    )
+
+
+def _overlaps(series: QueueSeries, window: tuple[int, int]) -> bool:
+    return any(
+        start < window[1] and end > window[0] for start, end in zip(series.start_ns, series.end_ns)
     )
 
 

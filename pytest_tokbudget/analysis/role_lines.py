@@ -68,9 +68,9 @@ class RoleLines:
 
 @dataclass(frozen=True, slots=True)
 class StackTexts:
-    """``stacks[i]`` are indices into ``frames``, root first. ``waits[i]``: its innermost frame,
-    as text ``innermost[i]``, waits for others; ``callers[i]`` is who called it, where that tells
-    more."""
+    """``stacks[i]`` are indices into ``frames``, root first (empty: none of the user's code).
+    ``waits[i]``: its innermost frame, as text ``innermost[i]``, waits for others; ``callers[i]`` is
+    who called it, where that tells more."""
 
     stacks: Sequence[Sequence[int]]
     frames: Sequence[Frame]
@@ -87,7 +87,7 @@ class StackTexts:
     def _parting(self, role: str, members: Sequence[Member]) -> RoleLines | None:
         """Follow the line that has nearly all work, until none has."""
         whole_s = _seconds(members)
-        inside = [one for one in members if not self.waits[one[0]]]
+        inside = [one for one in members if self.stacks[one[0]] and not self.waits[one[0]]]
         nearly_all_s = NEARLY_ALL * _seconds(inside)
         kept: list[LineShare] = []
         depth = 0

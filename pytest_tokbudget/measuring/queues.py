@@ -69,17 +69,21 @@ class QueueProxy(Generic[T]):
         # Kept apart for each thread and cleared first, so that an older call leaves no trace.
         self._accepted.last = None
         stream.quiet += 1
-        start = self._now()
+        start, around = self._now(), stream.waits_in
+        may_wait = self._may_wait(side, args, kwargs)
+        if may_wait:
+            stream.waits_in = (self._name, side, start)
         try:
             result = call(*args, **kwargs)
-        except (stdlib_queue.Full, stdlib_queue.Empty):
-            if self._may_wait(side, args, kwargs):
+        except BaseException:  # full or empty, or the queue was closed under it
+            if may_wait:
                 self._record(stream, side, (start, self._now(), -1, self._depth()))
             raise
         else:
             last = self._accepted.last or (self._now(), next(self._numbers[side]), self._depth())
             self._record(stream, side, (start, *last))
         finally:
+            stream.waits_in = around
             stream.quiet -= 1
             self._leave(stream)
         return result

@@ -202,8 +202,11 @@ class Recorder:
         return [series for stream in self.streams() for series in stream.span_series()]
 
     def queue_series(self) -> list[QueueSeries]:
-        """Return all queue calls."""
-        return repaired([one for each in self.streams() for one in each.queue_series(self._limits)])
+        """Return all queue calls; one that has not returned ends now."""
+        now_ns = self._now()
+        return repaired(
+            [one for each in self.streams() for one in each.queue_series(self._limits, now_ns)]
+        )
 
     def gauge_series(self) -> list[GaugeSeries]:
         """Return all gauges."""

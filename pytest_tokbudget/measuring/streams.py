@@ -31,7 +31,8 @@ class Stream:
     ``counts`` says whether its marks are counting ones. ``hook``, when set, is called after the
     worker's next marks, in its own thread, with this stream and the time of the mark. ``quiet``
     counts the calls it is waiting in (a queue, a declared wait): inside one it runs no code of its
-    own. ``alive`` is false once the worker left.
+    own; ``waits_in`` is the queue call that has not returned yet: queue, side, start. ``alive`` is
+    false once the worker left.
     """
 
     __slots__ = (
@@ -50,6 +51,7 @@ class Stream:
         "role",
         "spans",
         "thread",
+        "waits_in",
         "window",
         "window_ns",
     )
@@ -64,6 +66,7 @@ class Stream:
         self.queues: dict[tuple[str, str], list[QueueCall]] = {}
         self.hook: Callable[[Stream, int], None] | None = None
         self.quiet = 0
+        self.waits_in: tuple[str, str, int] | None = None
         self.alive = True
         self.error: BaseException | None = None
         self.window: tuple[int, int] | None = None
@@ -134,12 +137,18 @@ class Stream:
             for (kind, name), spans in list(self.spans.items())
         ]
 
-    def queue_series(self, limits: dict[str, tuple[int | None, int | None]]) -> list[QueueSeries]:
-        """Return the queue calls; ``limits`` are capacity and low-water mark by queue name."""
+    def queue_series(
+        self, limits: dict[str, tuple[int | None, int | None]], now_ns: int
+    ) -> list[QueueSeries]:
+        """Return the queue calls, one that has not returned up to ``now_ns``; ``limits`` are
+        capacity and low-water mark by queue name."""
         found = []
-        for (queue, side), calls in list(self.queues.items()):
+        unended = self.waits_in
+        recorded = {key: list(calls) for key, calls in list(self.queues.items())}
+        if unended is not None:
+            recorded.setdefault(unended[:2], []).append((unended[2], now_ns, -1, -1))
+        for (queue, side), whole in recorded.items():
             capacity, low_water = limits[queue]
-            whole = list(calls)
             start, end, sequence, depth = ([call[i] for call in whole] for i in range(4))
             found.append(
                 QueueSeries(

@@ -5,9 +5,15 @@ import math
 import numpy as np
 import pytest
 
-from pytest_tokbudget.analysis.cpu_summary import hot_frames, summarize_cpu, thread_results
+from pytest_tokbudget.analysis.cpu_summary import (
+    cpu_pct,
+    hot_frames,
+    summarize_cpu,
+    thread_results,
+)
 from pytest_tokbudget.analysis.frame_kinds import (
     INSTRUMENTS,
+    LOOPS,
     FrameKind,
     frame_kind,
     short_path,
@@ -181,6 +187,83 @@ def test_what_stands_out_is_said() -> None:
     assert "something else used the cores: 2 busy threads" in said
 
 
+LATE = Interpreter(
+    free_threaded_build=False,
+    gil_enabled=True,
+    switch_interval_ms=5.0,
+    wakes=100,
+    wake_late_ms=(5.0, 6.0, 9.0),
+    wake_core_ms=0.0,
+)
+
+
+def said_of(record: CpuRecord) -> str:
+    """Its sentences, where waking threads of ours ran 5 ms late."""
+    late = CpuRecord(
+        start_ns=record.start_ns,
+        end_ns=record.end_ns,
+        stacks=record.stacks,
+        clocks=record.clocks,
+        interpreter=LATE,
+        workers=record.workers,
+    )
+    return "\n".join(summarize_cpu(late, [], [], (0, 1), "/app").sentences)
+
+
+def test_one_thread_that_computes_contends_with_nobody() -> None:
+    step, other = "main:1>step:2>compute:3", "serve:1>accept:2"
+    busy = clock_of(100, "MainThread", range(0, 1001, 100))
+    idle = clock_of(101, "idle", [0] * 11)
+    alone = record_of(
+        stacks_of({"MainThread": [step] * 100, "idle": [other] * 100}), [busy, idle], workers=[100]
+    )
+    assert "GIL" not in said_of(alone)
+    starved = record_of(
+        stacks_of({"MainThread": [step] * 100, "worker": [other] * 100}),
+        [busy, clock_of(101, "worker", [0] * 11, role="target")],
+        workers=[100, 101],
+    )
+    assert "GIL contention" in said_of(starved)
+
+
+def test_who_holds_the_lock_is_told_by_the_users_code() -> None:
+    spin = "spinner:9>is_set@/usr/lib/python3.11/threading.py:575"
+    stacks = stacks_of({"a": [spin] * 50, "b": [spin] * 50})
+    clocks = [clock_of(100, "a", range(0, 501, 100)), clock_of(101, "b", range(0, 501, 100))]
+    assert "most CPU: spinner (spinner.py:9) in a, b" in said_of(record_of(stacks, clocks))
+
+
+def test_a_step_loops_disk_is_told_without_a_role() -> None:
+    looks = {"MainThread": ["main:1>write:3"] * 30 + [BUSY] * 70}
+    stacks = stacks_of(looks, source={"write": "os.fsync(file.fileno())"})
+    record = record_of(stacks, [clock_of(100, "MainThread", range(0, 701, 70))], workers=[100])
+    assert "MainThread spent 30.0 % of its time in write (write.py:3): os.fsync" in said_of(record)
+
+
+def test_lines_are_those_of_the_users_step_though_stacks_are_torn_above_it() -> None:
+    (loop, *_) = (one for one in LOOPS if one.endswith("/loop.py"))
+    whole = f"main:1>run@{loop}:233>step:9>"
+    looks = {
+        "MainThread": [whole + "pack:3"] * 60
+        + [whole + "model:4"] * 30
+        + ["step:10>pack:3"] * 8
+        + [f"main:1>run@{loop}:240"] * 2
+    }
+    record = record_of(
+        stacks_of(looks), [clock_of(100, "MainThread", range(0, 1001, 100))], workers=[100]
+    )
+    assert "MainThread by line of step (step.py): 90 % line 9" in said_of(record)
+
+
+def test_cpu_time_counts_in_the_window_alone() -> None:
+    resting = [0, 0, 0, *range(100, 1001, 100), 1000, 1000]
+    clock = clock_of(1, "main", resting)
+    window = (BEGIN_NS + 20 * ROUND_NS, BEGIN_NS + 120 * ROUND_NS)
+    assert cpu_pct(clock, window) == pytest.approx(100)
+    assert cpu_pct(clock) == pytest.approx(100 * 10 / 14)
+    assert cpu_pct(clock, (0, 1)) == cpu_pct(clock)
+
+
 def test_more_busy_threads_than_cores_are_said() -> None:
     used, waited = ([40.0 * at for at in range(11)], [60.0 * at for at in range(11)])
     clocks = [clock_of(at, f"t{at}", used, core_wait_ms=waited) for at in range(1, 6)]
@@ -205,6 +288,9 @@ def test_nothing_is_said_where_nothing_stands_out() -> None:
         ("nap", "/app/a.py", "time.sleep(0.1)", FrameKind.SLEEP),
         ("f", "/app/a.py", "with self._lock:", FrameKind.WAIT),
         ("f", "/app/a.py", "done.wait(3)", FrameKind.WAIT),
+        ("f", "/app/a.py", "ready, _, _ = select.select(files, [], [])", FrameKind.WAIT),
+        ("f", "/app/a.py", "text = ','.join(words)", FrameKind.RUN),
+        ("f", "/app/a.py", "row = tensor.select(0, 1)", FrameKind.RUN),
         ("<lambda>", "<string>", "", FrameKind.RUN),
     ],
 )

@@ -93,3 +93,20 @@ def test_one_role_alone_is_no_pipeline() -> None:
     assert isinstance(limiting_role([], MARKS, WINDOW), Unavailable)
     only = [calls("put", "t0", 1.0), calls("get", "t1", 1.0)]
     assert isinstance(limiting_role(only, MARKS, WINDOW), Unavailable)
+
+
+def test_a_worker_without_a_call_in_the_window_takes_no_part() -> None:
+    seed = QueueSeries(
+        queue="states",
+        side="put",
+        worker="main",
+        start_ns=[-5],
+        end_ns=[-4],
+        sequence=[0],
+        depth=[1],
+    )
+    queues = [seed, calls("put", "t0", 0.0), calls("get", "d0", 4.0)]
+    result = limiting_role(queues, [*MARKS, worker("main", "seeder")], WINDOW)
+    assert isinstance(result, LimitingRole)
+    assert [one.role for one in result.roles] == ["target", "drafter"]
+    assert result.limiting == "target"

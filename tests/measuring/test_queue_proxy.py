@@ -166,3 +166,43 @@ def test_a_put_seen_to_end_after_its_get_is_repaired() -> None:
     assert repaired([one("put", 60, 90), one("get", 20, 50)])[0].end_ns == [60]
     gave_up = msgspec.structs.replace(late, sequence=[-1])
     assert repaired([gave_up, one("get", 20, 50)])[0].end_ns == [90]
+
+
+def test_a_call_that_never_returns_or_is_ended_by_an_error_is_a_wait() -> None:
+    clock = FakeClock()
+    recorder = Recorder(clock)
+    inner: queue.Queue[int] = queue.Queue(2)
+    measured = recorder.queue(inner, name="items")
+    entered = threading.Event()
+
+    class ClosedError(Exception):
+        pass
+
+    def closed(*_: object, **__: object) -> int:
+        raise ClosedError
+
+    def read() -> None:
+        with recorder.worker("reader", role="drafter"):
+            entered.set()
+            measured.get()
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    entered.wait()
+    while not any(one.waits_in for one in recorder.streams()):
+        pass
+    clock.advance(5.0)
+    (series,) = recorder.queue_series()
+    assert (series.side, series.worker, series.sequence) == ("get", "reader", [-1])
+    assert series.end_ns[0] - series.start_ns[0] == 5_000_000_000
+
+    measured.put(1)
+    reader.join()
+    assert [one.sequence for one in recorder.queue_series() if one.side == "get"] == [[0]]
+    inner.get = closed  # type: ignore[method-assign]
+    with pytest.raises(ClosedError):
+        measured.get()
+    (mine,) = (
+        one for one in recorder.queue_series() if one.worker == "MainThread" and one.side == "get"
+    )
+    assert mine.sequence == [-1]
