@@ -210,9 +210,10 @@ class _Tables:
         while leaf > 0 and is_plumbing(self._files[frames[leaf]]):
             leaf -= 1
         caller = frames[leaf if leaf < len(frames) - 1 else max(leaf - 1, 0)]
-        # That our own loop called a step says nothing.
+        # That our own loop or the library's thread called the user's code says nothing.
         ours = self._stacks.frames[caller][1].startswith(OURS)
-        return frames[-1], -1 if ours else caller
+        known = ours or (self._library[caller] and not self._library[frames[-1]])
+        return frames[-1], -1 if known else caller
 
     def _instruments(self, stack: list[int]) -> bool:
         return any(self._stacks.frames[one][1].startswith(INSTRUMENTS) for one in stack)

@@ -20,12 +20,14 @@ from pytest_tokbudget.records.base import Unavailable
 from pytest_tokbudget.records.cpu import SampledStacks
 
 from .beacon import Beacon, beacon_a, beacon_b
-from .pyspy import PySpy, SpyResult, find_pyspy
+from .pyspy import REMEDY, PySpy, SpyResult, find_pyspy
 
 TRIAL_HZ = 20.0
 TRIAL_S = 0.6
 ATTACHES_WITHIN_S = 5.0
 RATES_HZ = (4.0, 100.0)
+LEAST_SEEN = 0.25
+"""Of the time between the sampler's start and its end."""
 CPU_SHARE = 0.07
 """What the sampler may use of one core: with the 2 % of the process that reads the threads' clocks
 4.5 % of two cores, for a program that keeps both busy."""
@@ -104,6 +106,12 @@ class StackSampler:
                 lifetimes_ns=lifetimes_ns,
             ),
         )
+        wanted_s = (self._ended_ns - self._spy.spawned_ns) / 1e9
+        if found.seconds < LEAST_SEEN * wanted_s:
+            return Unavailable(
+                f"py-spy saw this process for {found.seconds:.1f} s of {wanted_s:.1f} s alone",
+                f"measure again; where it lost the right to look, {REMEDY}",
+            )
         return msgspec.structs.replace(found, source=source_lines(found))
 
     def _begin(self, rate_hz: float) -> None:

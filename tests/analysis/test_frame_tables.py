@@ -89,6 +89,13 @@ def test_a_sleeping_helper_is_told_by_its_caller() -> None:
     ]
 
 
+def test_a_threads_own_function_that_sleeps_is_not_told_by_the_librarys_thread() -> None:
+    run = "run@/usr/lib/python3.11/threading.py:982"
+    stacks = stacks_of({"t": [f"{run}>poll:2"] * 6}, source={"poll": "time.sleep(1)"})
+    (row,) = tables_of(record_of(stacks)).by_frame
+    assert (row.function, row.caller) == ("poll", None)
+
+
 def test_hot_frames_put_lines_of_a_function_together_and_leave_out_waits() -> None:
     looks = {
         "worker": ["step:1>push:7"] * 10 + ["step:1>push:8"] * 20 + [WAITING] * 30,

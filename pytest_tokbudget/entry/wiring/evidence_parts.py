@@ -14,6 +14,7 @@ from ...records.cpu import CpuRecord
 from ...records.evidence import Evidence
 from ...records.run import Pass
 
+LEAST_NATIVE_SAMPLES = 10
 GAP_NAMES = "gap names"
 """What samples of the trace would have named: time of a thread between its calls."""
 
@@ -50,14 +51,17 @@ def with_native(found: Evidence, native: NativeSamples | Unavailable, rootdir: s
     missing = native
     if isinstance(native, NativeSamples):
         table = native_table(native.samples, native.cpu_s, native.rate_hz, rootdir)
-        if table.frames:
+        if table.samples >= LEAST_NATIVE_SAMPLES:
             return replace(
                 found,
                 native_frames=table.frames,
                 native_sampling=f"{table.cpu_s:.1f} s of CPU time in {native.seconds:.1f} s; "
                 f"{table.samples:,} samples, {native.rate_hz:.0f} Hz",
             )
-        missing = Unavailable("no thread was seen to run")
+        missing = Unavailable(
+            f"py-spy saw a thread run in {table.samples} samples of {native.seconds:.1f} s: fewer "
+            f"than {LEAST_NATIVE_SAMPLES} tell nothing"
+        )
     names = ("native_frames", "native_sampling")
     return replace(found, unavailable={**found.unavailable, **dict.fromkeys(names, str(missing))})
 
