@@ -21,6 +21,9 @@ MOST_JOBS = 40
 NARROWEST_BAR = 8
 """Columns; where less is left the commits are."""
 
+MOST_PERCENT = 99_999
+"""A larger change is told as larger than that: it is another unit, not another speed."""
+
 _COLORS = {"anchor": "cyan", "appended": "green", "run": "default"}
 
 
@@ -107,7 +110,8 @@ def _taken(heading: list[str], rows: list[list[str]]) -> int:
 def _cells(job: JobPoint, percent: float) -> list[str]:
     commit = (job.commit or "")[:7] + ("+" if (job.commit or "").endswith("-dirty") else "")
     when = f"  {job.when:%Y-%m-%d %H:%M}"
-    return [when, commit, f"{job.source} x{job.sessions}", rate(job.tok_s), signed(percent)]
+    change = signed(percent) if percent < MOST_PERCENT else f"> {MOST_PERCENT:,} %"
+    return [when, commit, f"{job.source} x{job.sessions}", rate(job.tok_s), change]
 
 
 def _middle(jobs: Sequence[JobPoint]) -> float:

@@ -98,6 +98,7 @@ def test_refreshes_and_what_they_sum_to() -> None:
 
 @settings(max_examples=40)
 @example([1e9], 60, False)
+@example([390625001.0, 0.00390625, 0.00390625], 60, False)
 @given(
     st.lists(st.floats(0.001, 1e9), min_size=1, max_size=12),
     st.integers(60, 120),
