@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from ..records.causes import CauseMs, CauseTable
 from .gap_classes import LEAST_CLASS_NS, StackSamples
+from .intervals import interval_of
 from .replay_cause import ReplayCause
 from .replay_decode import Decoded
 from .replay_program import CallKind, Frame
@@ -52,10 +53,7 @@ def call_sites(
         times = samples.time_ns[of_thread]
         for cause, kind in BLOCKING.items():
             calls = mine[(kinds == kind) & long[mine]]
-            if not len(calls):
-                continue
-            at = np.searchsorted(events.start_ns[calls], times, side="right") - 1
-            inside = (at >= 0) & (times < events.end_ns[calls][np.maximum(at, 0)])
+            inside = interval_of(times, events.start_ns[calls], events.end_ns[calls]) >= 0
             agreed = samples.agreed_site(of_thread[inside])
             if agreed is not None:
                 site = CallSite(samples.frames[agreed.frame], agreed.agreeing)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .intervals import interval_of
 from .replay_decode import Decoded
 from .replay_program import FloatArray, Frame, LabelKind, Labels
 from .timeline import BoolArray, CodeArray, IntArray, SmallIntArray, Window
@@ -149,11 +150,7 @@ def name_gaps(decoded: Decoded, samples: StackSamples, window: Window) -> Labels
 
 def _sampled_gaps(decoded: Decoded, mine: IntArray, times: IntArray) -> IntArray:
     """The gap (as an index into ``mine``) that each sample fell into, −1 for none."""
-    begin, end = decoded.gaps.begin_ns[mine], decoded.gaps.end_ns[mine]
-    at = np.searchsorted(begin, times, side="right") - 1
-    inside = (at >= 0) & (times < end[np.maximum(at, 0)])
-    result: IntArray = np.where(inside, at, -1)
-    return result
+    return interval_of(times, decoded.gaps.begin_ns[mine], decoded.gaps.end_ns[mine])
 
 
 def _long_classes(position: IntArray, own_ns: FloatArray) -> list[BoolArray]:

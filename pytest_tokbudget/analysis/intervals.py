@@ -91,3 +91,13 @@ def cut(start_ns: IntArray, end_ns: IntArray, by: Labelled) -> Pieces:
         np.maximum(start_ns[left], by.start_ns[right]),
         np.minimum(end_ns[left], by.end_ns[right]),
     )
+
+
+def interval_of(times: IntArray, start: IntArray, end: IntArray) -> IntArray:
+    """The interval [``start``, ``end``), by ``start``, that each moment lies in; −1 for none."""
+    if not len(start):
+        return np.full(len(times), -1, np.int64)
+    at = np.searchsorted(start, times, side="right") - 1
+    inside = (at >= 0) & (times < end[np.maximum(at, 0)])
+    result: IntArray = np.where(inside, at, -1)
+    return result

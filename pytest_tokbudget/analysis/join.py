@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from ..records.base import Unavailable
 from .causes import Cause, HostLabels
+from .intervals import interval_of
 from .late_pieces import LatePieces, late_classes
 from .ledger import DeviceLedger, build_ledger
 from .replay_program import Frame, LabelKind, QueueOps
@@ -160,8 +161,7 @@ def _inside(sampled: TraceSamples, piece: LatePieces, of_threads: BoolArray) -> 
     start, end = piece.start_ns[order], piece.end_ns[order]
     mine = np.flatnonzero(of_threads)
     times = sampled.samples.time_ns[mine]
-    at = np.searchsorted(start, times, side="right") - 1
-    result: IntArray = mine[(at >= 0) & (times < end[np.maximum(at, 0)])]
+    result: IntArray = mine[interval_of(times, start, end) >= 0]
     return result
 
 
