@@ -6,6 +6,7 @@ import gc
 import os
 import platform
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from torch._C._autograd import _KinetoEvent
 from benchmarks import evidence_files
 from benchmarks.evidence_clock import Canary
 from benchmarks.evidence_dflash import DFlash
-from benchmarks.evidence_faults import FAULTS, MILLISECONDS, Injector, iterations_for
+from benchmarks.evidence_faults import MILLISECONDS, Injector, iterations_for
 from benchmarks.evidence_loops import SHAPES, TINY, Loop
 from benchmarks.evidence_pipeline import TARGET, Pipeline
 from benchmarks.evidence_sampled import sample
@@ -42,7 +43,13 @@ class Session:
     """Runs the phases one after the other and keeps to its time."""
 
     def __init__(
-        self, name: str, out: Path, seconds: float, dry_run: bool, cuda_only: bool
+        self,
+        name: str,
+        out: Path,
+        seconds: float,
+        dry_run: bool,
+        cuda_only: bool,
+        faults: Sequence[str],
     ) -> None:
         self._until = time.monotonic() + seconds
         share = TRUTH_SHARE_CUDA_ONLY if cuda_only else TRUTH_SHARE
@@ -60,7 +67,8 @@ class Session:
         else:
             self._workload = Loop(TINY if dry_run else SHAPES[name], self._injector)
         self._canary = Canary(device)
-        self._faults = [one for one in FAULTS if not dry_run or one not in ("cache", "stream")]
+        left_out = ("cache", "stream") if dry_run else ()
+        self._faults = ["none", *(one for one in faults if one not in left_out)]
         self._names: dict[str, int] = {}
         self._left_out: list[str] = []
         self._meta: dict[str, Any] = {"workload": name, "faults": self._faults}

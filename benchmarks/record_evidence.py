@@ -1,7 +1,7 @@
 """Records what the ledger and the causes are tested on: real runs with their unprofiled truth.
 
     python benchmarks/record_evidence.py --out DIR [--seconds 400] [--dry-run-cpu]
-        [--one WORKLOAD] [--cuda-only]
+        [--one WORKLOAD] [--cuda-only] [--faults copy,queue]
     python benchmarks/record_evidence.py --compact FROM TO
 
 Four workloads (a GPU-bound loop, a launch-bound loop, a threaded two-stage pipeline, the example
@@ -19,10 +19,13 @@ import argparse
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "examples")]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.evidence_faults import FAULTS
 
 WORKLOADS = ("gpu_bound", "launch_bound", "pipeline", "dflash")
 COMPACT_FAULTS = ("none", "item", "cache")
@@ -37,6 +40,7 @@ def record_all(arguments: argparse.Namespace) -> int:
         share = (until - time.monotonic()) / (len(WORKLOADS) - at)
         command = [sys.executable, __file__, "--out", str(arguments.out), "--one", name]
         command += ["--seconds", f"{share:.0f}"]
+        command += ["--faults", ",".join(arguments.faults)]
         command += ["--cuda-only"] if arguments.cuda_only else []
         command += ["--dry-run-cpu"] if arguments.dry_run_cpu else []
         print(f"== {name}: {share:.0f} s", flush=True)
@@ -57,12 +61,22 @@ def compact_all(source: Path, target: Path) -> None:
         print(f"{target / path.name}: {(target / path.name).stat().st_size:,} bytes")
 
 
+def _faults(text: str) -> Sequence[str]:
+    """The faults named in an option; argparse says which one is none."""
+    names = text.split(",")
+    for one in names:
+        if one not in FAULTS[1:]:
+            raise argparse.ArgumentTypeError(f"{one!r} is none of {', '.join(FAULTS[1:])}")
+    return names
+
+
 def main() -> None:
     """Record, or make recorded files small."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--out", type=Path)
     parser.add_argument("--seconds", type=float, default=400.0)
     parser.add_argument("--one", choices=WORKLOADS)
+    parser.add_argument("--faults", type=_faults, default=FAULTS[1:], metavar="NAME,…")
     parser.add_argument("--cuda-only", action="store_true")
     parser.add_argument("--dry-run-cpu", action="store_true")
     parser.add_argument("--compact", type=Path, nargs=2, metavar=("FROM", "TO"))
@@ -80,6 +94,7 @@ def main() -> None:
             arguments.seconds,
             arguments.dry_run_cpu,
             arguments.cuda_only,
+            arguments.faults,
         ).record()
     else:
         raise SystemExit(record_all(arguments))

@@ -3,7 +3,8 @@
 A cause cannot cost more than its own host time grew, nor more than the idle time of the device
 grew. The idle time is measured, not read off the trace (whose gaps are the profiler's): it is the
 step of the timing pass less the device's kernel time, which a trace changes by less than 1 %; a
-smaller difference of two traces is none.
+smaller difference of two traces is none, nor is a little more of a fall in a step that got longer,
+since a device that rests clocks higher.
 
 Host time is the trace's, and traced hosts differ by 10 to 40 % from one session to the next: what a
 thread did between and in launches is compared at one speed, that of the median launch call.

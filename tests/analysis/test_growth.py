@@ -37,6 +37,16 @@ def test_host_time_behind_a_busy_device_is_blamed_for_no_more_than_the_idle_grew
     assert finding.delta_ms_per_step == pytest.approx(0.1)
 
 
+def test_kernels_that_a_rested_device_runs_faster_do_not_make_its_host_dearer() -> None:
+    then = table(29.0, 28.0, cause("copies", 0.0))
+    now = table(31.0, 27.6, cause("copies", 6.5))
+    (finding,) = growth_findings(now, then)
+    assert finding.delta_ms_per_step == pytest.approx(2.0)
+    faster = table(31.0, 27.0, cause("copies", 6.5))  # beyond what a clock explains: other kernels
+    (finding,) = growth_findings(faster, then)
+    assert finding.delta_ms_per_step == pytest.approx(3.0)
+
+
 def test_a_thread_with_time_to_spare_is_to_blame_for_its_frees_alone() -> None:
     ahead = {"thread": "target-0"}
     then = table(10.0, 6.0, cause("dispatch", 3.0), cause("dispatch", 2.0, **ahead))
