@@ -4,34 +4,34 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
-import re
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from types import ModuleType
 
 from ..records.launch import Trees
+from .copies import Copies
 from .git import tracked_files
 from .trees import in_tree
 
 OWN = __name__.partition(".")[0]
 _SOURCES = (".py", ".pyx")
-_PROJECT_FILES = ("pyproject.toml", "setup.cfg", "setup.py")
 _SIDES = {"head": "the tree under test", "ref": "the checkout of the ref"}
 
 
 def prove(trees: Trees, maps: Path = Path("/proc/self/maps")) -> list[str]:
     """Return what this process ran that is not of its own tree, a sentence each; empty is proven.
 
-    No module and no mapped library may come from the other tree, and every imported module whose
-    name git tracks in either tree must come from this one: a plain install of the project would
-    otherwise be compared with itself. Raises LaunchError where git cannot list a tree.
+    No module and no mapped library may come from the other tree, none from an installed copy of
+    either tree's project, and every imported module whose name git tracks in either tree must come
+    from this one: a plain install would otherwise be compared with itself. Raises
+    LaunchError where git cannot list a tree.
     """
     return [
         *_foreign_modules(trees),
         *_foreign_libraries(trees, maps),
-        *_installed_modules(trees),
+        *_installed(trees, maps),
     ]
 
 
@@ -73,49 +73,56 @@ def _foreign_modules(trees: Trees) -> list[str]:
     return found
 
 
-def _foreign_libraries(trees: Trees, maps: Path) -> list[str]:
-    tree, called = _other(trees)
+def _libraries(maps: Path) -> list[str]:
+    """The files that this process has mapped to run."""
     libraries = set()
     for line in maps.read_text(errors="replace").splitlines():
         fields = line.split(maxsplit=5)
         if len(fields) < 6 or not fields[5].startswith("/"):
             continue
         path = fields[5].removesuffix(" (deleted)")
-        is_library = "x" in fields[1] or ".so" in PurePosixPath(path).name
-        if is_library and in_tree(path, tree, trees.kept):
+        if "x" in fields[1] or ".so" in PurePosixPath(path).name:
             libraries.add(path)
-    return [f"library {path} is mapped from {called}" for path in sorted(libraries)]
+    return sorted(libraries)
 
 
-def _installed_modules(trees: Trees) -> list[str]:
-    """Modules that git tracks and that came from neither tree."""
+def _foreign_libraries(trees: Trees, maps: Path) -> list[str]:
+    tree, called = _other(trees)
+    return [
+        f"library {path} is mapped from {called}"
+        for path in _libraries(maps)
+        if in_tree(path, tree, trees.kept)
+    ]
+
+
+def _installed(trees: Trees, maps: Path) -> list[str]:
+    """Modules and libraries of this tree's project that came from neither tree."""
     own = trees.head if trees.side == "head" else trees.ref
-    certain: dict[str, str] = {}
-    possible: dict[str, str] = {}
-    projects: set[str] = set()
+    tracked = {tree: tracked_files(Path(tree)) for tree in (trees.head, trees.ref)}
     roots = _import_roots(trees)
-    for tree in (trees.head, trees.ref):
-        files = tracked_files(Path(tree))
-        sure, perhaps = import_names(files, roots)
-        certain |= sure
-        possible |= perhaps
-        projects |= _projects(Path(tree), files)
+    names: dict[str, str] = {}
+    for files in tracked.values():
+        names |= import_names(files, roots)
+    copies = list(Copies(trees, tracked).among(importlib.metadata.distributions()))
     found = []
-    providers: Mapping[str, Sequence[str]] | None = None
+    files_of_modules = set()
     for name, module in _modules():
         file = _file_of(module)
         if file is None or in_tree(file, own, trees.kept) or _is_standard(name, file):
             continue
-        tracked = certain.get(name)
-        if tracked is None and name in possible:
-            providers = providers or importlib.metadata.packages_distributions()
-            made_by = {_normal(one) for one in providers.get(name.partition(".")[0], ())}
-            tracked = possible[name] if made_by & projects else None
-        if tracked is not None:
+        files_of_modules.add(os.path.realpath(file))
+        copy = next((one for one in copies if one.holds(file)), None)
+        if copy is not None:
+            found.append(f"module {name} came from {file} of {copy.told()}")
+        elif name in names:
             found.append(
-                f"module {name} came from {file}, not from {tracked} of {_SIDES[trees.side]}: is "
-                "the project installed as a copy? install it editable (pip install -e .)"
+                f"module {name} came from {file}, not from {names[name]} of {_SIDES[trees.side]}: "
+                "is the project installed as a copy? install it editable (pip install -e .)"
             )
+    for path in _libraries(maps) if copies else ():
+        copy = next((one for one in copies if one.holds(path)), None)
+        if copy is not None and path not in files_of_modules and not in_tree(path, own, trees.kept):
+            found.append(f"library {path} is mapped from {copy.told()}")
     return found
 
 
@@ -129,20 +136,13 @@ def _import_roots(trees: Trees) -> set[str]:
     return roots
 
 
-def import_names(
-    files: Iterable[str], roots: Iterable[str]
-) -> tuple[dict[str, str], dict[str, str]]:
+def import_names(files: Iterable[str], roots: Iterable[str]) -> dict[str, str]:
     """Return the names that ``files`` (relative, tracked) can be imported by, each with its file.
 
-    First those below the deepest of ``roots`` that holds the file. Second those of packages that
-    lie in no root but the top: named from the first directory without an ``__init__.py`` on, which
-    is a guess (a package may be part of a namespace, or vendored).
+    They are those below the deepest of ``roots`` that holds the file.
     """
-    files = list(files)
-    packages = {str(PurePosixPath(one).parent) for one in files if one.endswith("/__init__.py")}
     deepest = sorted((PurePosixPath(one) for one in roots), key=lambda one: -len(one.parts))
-    certain: dict[str, str] = {}
-    possible: dict[str, str] = {}
+    names: dict[str, str] = {}
     for file in files:
         path = PurePosixPath(file)
         if path.suffix not in _SOURCES:
@@ -150,19 +150,8 @@ def import_names(
         root = next(one for one in deepest if path.is_relative_to(one))
         name = _dotted(path.relative_to(root))
         if name:
-            certain.setdefault(name, file)
-        if root == PurePosixPath():
-            guess = _dotted(path.relative_to(_package_root(path, packages)))
-            if str(path.parent) in packages and guess and guess != name:
-                possible.setdefault(guess, file)
-    return certain, possible
-
-
-def _package_root(path: PurePosixPath, packages: set[str]) -> PurePosixPath:
-    root = path.parent
-    while str(root) in packages:
-        root = root.parent
-    return root
+            names.setdefault(name, file)
+    return names
 
 
 def _dotted(path: PurePosixPath) -> str:
@@ -177,23 +166,3 @@ def _is_standard(name: str, file: str) -> bool:
     standard = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
     below = any(in_tree(file, os.path.realpath(one)) for one in standard)
     return name.partition(".")[0] in sys.stdlib_module_names and below
-
-
-def _projects(top: Path, files: Iterable[str]) -> set[str]:
-    """The names of the distributions that the tree's own project files declare."""
-    names: set[str] = set()
-    for file in files:
-        if PurePosixPath(file).name in _PROJECT_FILES:
-            try:
-                text = (top / file).read_text(errors="replace")
-            except OSError:
-                continue
-            found = re.findall(r"^\s*name\s*=\s*[\"']?([\w.-]+)", text, re.MULTILINE)
-            names.update(_normal(one) for one in found)
-            names.update(_normal(one) for one in re.findall(r"name=[\"']([\w.-]+)", text))
-    return names
-
-
-def _normal(name: str) -> str:
-    """A distribution's name as PEP 503 normalizes it."""
-    return re.sub(r"[-_.]+", "-", name).lower()

@@ -154,6 +154,35 @@ def test_a_plain_install_from_a_deep_directory_fails_closed(repository: Reposito
     assert "module proj came from" in "\n".join(lines)
 
 
+@pytest.mark.parametrize("name", ["the-project", "another"])
+def test_a_copy_of_an_unseen_import_name_fails_closed(repository: Repository, name: str) -> None:
+    text = "from setuptools import setup\nNAME = 'the-project'\nsetup(name=NAME)\n"
+    repository.commit({"setup.py": text, "python/a.txt": ""})
+    repository.commit({"python/proj/leaf.py": "WHERE = 'head'\n"})
+    pip_installs(repository.site, name, "proj/leaf.py", str(repository.top))
+    pip_installs(repository.site, "unrelated", "other/thing.py", "/elsewhere")
+
+    with worktree_at(repository.ref()) as worktree:
+        lines = worker(repository, worktree, "head", "import proj.leaf, other.thing")
+
+    assert f"module proj.leaf came from {repository.site}/proj/leaf.py" in lines[-1]
+    assert f"distribution {name}, which was installed from {repository.top}" in lines[-1]
+    assert "pip install -e" in lines[-1]
+    assert "other.thing" not in "".join(lines)
+
+
+def pip_installs(site: Path, name: str, file: str, origin: str) -> None:
+    """Write what ``pip install DIRECTORY`` records (PEP 376, 610)."""
+    information = site / f"{name.replace('-', '_')}-1.dist-info"
+    information.mkdir(parents=True)
+    (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
+    (information / "RECORD").write_text(f"{file},,\n")
+    url = f'{{"dir_info": {{}}, "url": "file://{origin}"}}'
+    (information / "direct_url.json").write_text(url)
+    (site / file).parent.mkdir(parents=True, exist_ok=True)
+    (site / file).write_text("WHERE = 'site'\n")
+
+
 def test_names_of_the_tree_that_others_provide_as_well_are_no_fault(
     repository: Repository,
 ) -> None:
