@@ -68,7 +68,8 @@ def observe(size: str, knobs: str, seconds: float) -> CpuSummary:
     marks = recorder.mark_series("real")
     record = evidence.record(marks)
     window = (record.start_ns, record.end_ns)
-    return summarize_cpu(record, recorder.queue_series(), marks, window, str(ROOT))
+    queues, spans = recorder.queue_series(), recorder.span_series()
+    return summarize_cpu(record, queues, marks, window, str(ROOT), spans)
 
 
 def told(case: str, summary: CpuSummary) -> str:

@@ -40,7 +40,8 @@ def sample(workload: Workload, seconds: float) -> dict[str, Any]:
     marks = workload.recorder.mark_series("real")
     record = evidence.record(marks)
     window = (begun_ns, ended_ns)
-    summary = summarize_cpu(record, workload.recorder.queue_series(), marks, window, ROOT)
+    queues, spans = workload.recorder.queue_series(), workload.recorder.span_series()
+    summary = summarize_cpu(record, queues, marks, window, ROOT, spans)
     counting = [one.times_ns for one in marks if one.counts]
     steps = sum(bisect_right(one, ended_ns) - bisect_right(one, begun_ns) for one in counting)
     seconds_seen = 0.0 if summary.tables is None else summary.tables.seconds

@@ -222,7 +222,7 @@ class RealDrafter:
             return
         self._ends.append(end)
         if len(self._ends) > RUN_AHEAD_STEPS:
-            with self._recorder.wait("run-ahead"):
+            with self._recorder.wait("run-ahead of the device"):
                 self._ends.popleft().synchronize()
 
 

@@ -9,12 +9,13 @@ from math import isnan
 
 from ..records.base import Unavailable
 from ..records.cpu import CpuRecord, ThreadClock
-from ..records.marks import MarkSeries, QueueSeries
+from ..records.marks import MarkSeries, QueueSeries, SpanSeries
 from ..records.result import FrameResult, ThreadResult
 from .cpu_findings import cpu_sentences
 from .frame_kinds import FrameKind
 from .frames import FrameRow, StackTables, stack_tables
-from .limiting_role import LimitingRole, limiting_role
+from .limiting_role import limiting_role
+from .role_use import LimitingRole
 
 MOST_FRAMES = 20
 LEAST_SHARE = 0.01
@@ -42,6 +43,7 @@ def summarize_cpu(
     marks: Sequence[MarkSeries],
     window_ns: tuple[int, int],
     rootdir: str = "",
+    spans: Sequence[SpanSeries] = (),
 ) -> CpuSummary:
     """Put together what ``record`` and the recorder's marks say.
 
@@ -49,7 +51,7 @@ def summarize_cpu(
     limiting role and starved queues come from marks alone, with or without a sampler.
     """
     tables = stack_tables(record, rootdir)
-    role = limiting_role(queues, marks, window_ns)
+    role = limiting_role(queues, marks, window_ns, spans)
     named = [] if isinstance(role, Unavailable) else role.sentences
     limiting = None if isinstance(role, Unavailable) else role.limiting
     ranked = [] if tables is None else _ranked(tables, limiting)

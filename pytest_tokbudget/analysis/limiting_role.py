@@ -1,140 +1,98 @@
-"""Which role limits a pipeline, from the time its workers spent in queue calls.
+"""Which role limits a pipeline, from the time its workers spent in queue calls and declared waits.
 
 A worker inside ``get`` waits for those who put, inside ``put`` for those who get. The role whose
-workers wait least is the one the others wait for. Depth is shown and never decides: a queue that
-hands out nothing below a low-water mark looks well filled while its readers starve.
+workers wait least is the one the others wait for. Where waits of which nobody knows what they are
+for (``worker_time.py``) could turn that round, no role is named. Depth is shown and never decides:
+a queue that hands out nothing below a low-water mark looks well filled while its readers starve.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
 from ..records.base import Unavailable
-from ..records.marks import MarkSeries, QueueSeries
+from ..records.marks import MarkSeries, QueueSeries, SpanSeries
 from .queue_use import depth_steps, dips_below
+from .role_use import LEAST_AHEAD, LimitingRole, RoleUse, StarvedQueue
+from .worker_time import TimeKind, WorkerTime, worker_times
 
 BLOCKS = 8
 LEAST_AGREEING_BLOCKS = 6
-LEAST_AHEAD = 0.03
 STARVED = 0.05
-MOST_HEADROOM = 4.0
-"""Beyond fivefold the figure rests on hardly any work of the next role."""
-Floats = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class RoleUse:
-    """One role. Shares are of its workers' time, 0 … 1: in ``get``, in ``put``, in neither."""
-
-    role: str
-    workers: int
-    get_share: float
-    put_share: float
-
-    @property
-    def busy_share(self) -> float:
-        """What is left of its time when it waits for no other role."""
-        return 1.0 - self.get_share - self.put_share
-
-
-@dataclass(frozen=True, slots=True)
-class StarvedQueue:
-    """A queue whose readers waited: ``share`` of the time of the workers of ``role``."""
-
-    queue: str
-    role: str
-    fed_by: tuple[str, ...]
-    share: float
-    mean_depth: float | None
-    capacity: int | None
-    low_water: int | None
-    dips: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class LimitingRole:
-    """``limiting`` is ``None`` where no role stands out. ``headroom`` is by which share the rate
-    could grow if that role were faster, until the next one limits; ``agreeing`` of ``BLOCKS`` equal
-    parts of the window say the same. ``roles`` are the busiest first."""
-
-    limiting: str | None
-    headroom: float
-    agreeing: int
-    roles: tuple[RoleUse, ...]
-    starved: tuple[StarvedQueue, ...]
-
-    @property
-    def sentences(self) -> list[str]:
-        """One sentence on the limiting role, and one on each starved queue."""
-        alike: dict[tuple[str, tuple[str, ...]], list[StarvedQueue]] = defaultdict(list)
-        for one in self.starved:
-            alike[one.role, one.fed_by].append(one)
-        return [_sentence(self), *(_starved_sentence(group) for group in alike.values())]
+_JOINS = (TimeKind.GET, TimeKind.PUT, TimeKind.OTHERS)
 
 
 def limiting_role(
-    queues: Sequence[QueueSeries], marks: Sequence[MarkSeries], window_ns: tuple[int, int]
+    queues: Sequence[QueueSeries],
+    marks: Sequence[MarkSeries],
+    window_ns: tuple[int, int],
+    spans: Sequence[SpanSeries] = (),
 ) -> LimitingRole | Unavailable:
-    """Find it in ``window_ns`` (monotonic ns); ``Unavailable`` without two roles that share queues.
+    """Find it in ``window_ns`` (monotonic ns); ``Unavailable`` without two roles that share queues
+    or declare to wait for each other.
 
     Workers without a role count as a role of their own, under their name; those without a queue
-    call in the window (one that put the first item, say) take no part.
+    call or a wait for others in the window (one that put the first item, say) take no part, unless
+    others wait for their role.
     """
     start, end = window_ns
-    if end <= start or not queues:
-        return Unavailable("no queue was given to recorder.queue(…)")
     roles = {one.worker: one.role or one.worker for one in marks}
-    taking_part = {one.worker for one in queues if _overlaps(one, window_ns)}
-    queues = [one for one in queues if one.worker in taking_part]
-    uses = _uses(queues, roles, window_ns)
+    times, awaited = worker_times(queues, spans, roles)
+    if end <= start or not (queues or awaited):
+        return Unavailable("no queue was given to recorder.queue(…)")
+    for worker, role in roles.items():
+        if role in awaited:
+            times.setdefault(worker, WorkerTime())
+    times = {
+        worker: one
+        for worker, one in times.items()
+        if roles.get(worker, worker) in awaited or one.is_in(_JOINS, window_ns)
+    }
+    uses = _uses(times, roles, window_ns)
     if len(uses) < 2:
         return Unavailable("the recorded queues join no two roles")
     edges = np.linspace(start, end, BLOCKS + 1).astype(np.int64)
-    parts = [_uses(queues, roles, (a, b)) for a, b in pairwise(edges.tolist())]
+    parts = [_uses(times, roles, (a, b)) for a, b in pairwise(edges.tolist())]
     first, second = uses[0], uses[1]
-    agreeing = sum(one[0].role == first.role for one in parts if one)
-    clear = first.busy_share - second.busy_share >= LEAST_AHEAD
+    agreeing = sum(one[0].role == first.role for one in parts)
+    ahead = first.surely_busy_share - max(one.busy_share for one in uses[1:])
+    clear = ahead >= LEAST_AHEAD and agreeing >= LEAST_AGREEING_BLOCKS
+    taking_part = [one for one in queues if one.worker in times]
     return LimitingRole(
-        limiting=first.role if clear and agreeing >= LEAST_AGREEING_BLOCKS else None,
-        headroom=first.busy_share / max(second.busy_share, 1e-9) - 1.0,
+        limiting=first.role if clear else None,
+        headroom=first.busy_share / max(second.surely_busy_share, 1e-9) - 1.0,
         agreeing=agreeing,
         roles=tuple(uses),
-        starved=tuple(_starved(queues, marks, roles, window_ns)),
-    )
-
-
-def _overlaps(series: QueueSeries, window: tuple[int, int]) -> bool:
-    return any(
-        start < window[1] and end > window[0] for start, end in zip(series.start_ns, series.end_ns)
+        starved=tuple(_starved(taking_part, marks, roles, window_ns)),
     )
 
 
 def _uses(
-    queues: Sequence[QueueSeries], roles: dict[str, str], window: tuple[int, int]
+    times: Mapping[str, WorkerTime], roles: Mapping[str, str], window: tuple[int, int]
 ) -> list[RoleUse]:
-    workers: dict[str, set[str]] = defaultdict(set)
-    inside: dict[tuple[str, str], float] = defaultdict(float)
-    for series in queues:
-        role = roles.get(series.worker, series.worker)
-        workers[role].add(series.worker)
-        inside[role, series.side] += _inside_ns(series, window)
-    length = window[1] - window[0]
-    found = [
-        RoleUse(
-            role=role,
-            workers=len(names),
-            get_share=inside[role, "get"] / (len(names) * length),
-            put_share=inside[role, "put"] / (len(names) * length),
+    workers: dict[str, list[str]] = defaultdict(list)
+    for worker in times:
+        workers[roles.get(worker, worker)].append(worker)
+    found = []
+    for role, names in workers.items():
+        shares = np.mean([times[one].share(window) for one in names], axis=0).tolist()
+        open_names = dict.fromkeys(name for one in names for name in times[one].open_names)
+        found.append(
+            RoleUse(
+                role=role,
+                workers=len(names),
+                get_share=shares[TimeKind.GET],
+                put_share=shares[TimeKind.PUT],
+                others_share=shares[TimeKind.OTHERS],
+                open_share=shares[TimeKind.OPEN],
+                open_names=tuple(open_names),
+            )
         )
-        for role, names in workers.items()
-    ]
-    return sorted(found, key=lambda one: -one.busy_share)
+    return sorted(found, key=lambda one: -one.surely_busy_share)
 
 
 def _inside_ns(series: QueueSeries, window: tuple[int, int]) -> float:
@@ -183,41 +141,3 @@ def _starved(
 
 def _common(roles: dict[str, str], workers: Sequence[str]) -> str:
     return " and ".join(dict.fromkeys(roles.get(one, one) for one in workers))
-
-
-def _sentence(found: LimitingRole) -> str:
-    first, second = found.roles[0], found.roles[1]
-    waits = [f"{one.role} {1 - one.busy_share:.0%}" for one in found.roles]
-    if found.limiting is None:
-        return (
-            f"no role alone limits the pipeline: shares of time waiting for others: {_and(waits)}"
-        )
-    more = (
-        f"by at most {found.headroom:.0%}" if found.headroom <= MOST_HEADROOM else "many times over"
-    )
-    return (
-        f"{first.role} limits the pipeline: its {first.workers} "
-        f"worker{'s' if first.workers != 1 else ''} waited {1 - first.busy_share:.0%} of the time "
-        f"for others, {_and(waits[1:])}; a faster {first.role} could raise the rate "
-        f"{more} before {second.role} limits"
-    )
-
-
-def _starved_sentence(alike: Sequence[StarvedQueue]) -> str:
-    """Queues between the same roles share a sentence; figures are those of the most starved."""
-    one = alike[0]
-    depth = "" if one.mean_depth is None else f"; mean depth {one.mean_depth:.1f}"
-    if depth and one.capacity is not None:
-        depth += f" of {one.capacity}"
-    if one.dips is not None:
-        depth += f", {one.dips} dip{'s' if one.dips != 1 else ''} below {one.low_water}"
-    fed = f" (fed by {_and(one.fed_by)})" if one.fed_by else ""
-    others = f" and {len(alike) - 1} like it" if len(alike) > 1 else ""
-    share = f"{one.share:.0%}"
-    return f"{one.role} waited {share} of its time in get of {one.queue!r}{others}{fed}{depth}"
-
-
-def _and(words: Sequence[str]) -> str:
-    return (
-        ", ".join(words[:-1]) + (" and " if len(words) > 1 else "") + (words[-1] if words else "")
-    )

@@ -125,7 +125,11 @@ class Recorder:
         return QueueProxy(q, name, self._now, self.current, self._safe)
 
     def wait(self, name: str) -> Span:
-        """Return a context: the worker waits for something (a lock, a copy, another worker)."""
+        """Return a context: the worker waits for something (a lock, a copy, another worker).
+
+        The limiting role needs to know for whose work: a ``name`` that is a queue's or another
+        role's says theirs, one with the word "device" the worker's own, on its device.
+        """
         return Span("wait", name, self.current, self._now, self._safe)
 
     def stage(self, name: str) -> Span:

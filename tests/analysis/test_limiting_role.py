@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_tokbudget.analysis.limiting_role import LimitingRole, limiting_role
+from pytest_tokbudget.analysis.limiting_role import limiting_role
+from pytest_tokbudget.analysis.role_use import LimitingRole
 from pytest_tokbudget.records.base import Unavailable
-from pytest_tokbudget.records.marks import MarkSeries, QueueSeries
+from pytest_tokbudget.records.marks import MarkSeries, QueueSeries, SpanSeries
 
 MS, STEPS = 1_000_000, 200
 WINDOW = (0, 2_000 * MS)
@@ -110,3 +111,48 @@ def test_a_worker_without_a_call_in_the_window_takes_no_part() -> None:
     assert isinstance(result, LimitingRole)
     assert [one.role for one in result.roles] == ["target", "drafter"]
     assert result.limiting == "target"
+
+
+def waits(worker: str, name: str, wait_ms: float) -> SpanSeries:
+    """From 1 ms after every 10 ms on."""
+    starts = [at * 10 * MS + MS for at in range(STEPS)]
+    ends = [one + round(wait_ms * MS) for one in starts]
+    return SpanSeries(kind="wait", name=name, worker=worker, start_ns=starts, end_ns=ends)
+
+
+def with_wait(name: str, *, put_ms: float = 0.0) -> LimitingRole:
+    """A drafter that is in a wait for 7 ms of 10, from within its call of the queue on."""
+    queues = [calls("put", "t0", put_ms), calls("get", "d0", 2.0)]
+    result = limiting_role(queues, MARKS[::2], WINDOW, [waits("d0", name, 7.0)])
+    assert isinstance(result, LimitingRole)
+    return result
+
+
+@pytest.mark.parametrize("name", ["states", "target"])
+def test_a_wait_named_after_a_queue_or_another_role_is_for_others(name: str) -> None:
+    result = with_wait(name)
+    assert result.limiting == "target"
+    assert "waited 0% of the time for others, drafter 80%" in result.sentences[0]
+
+
+def test_a_wait_for_the_device_is_the_workers_own_work() -> None:
+    assert with_wait("run-ahead of the device", put_ms=4.0).limiting == "drafter"
+
+
+def test_a_wait_that_may_be_for_anybody_names_no_role_where_that_decides() -> None:
+    result = with_wait("weights", put_ms=4.0)
+    assert result.limiting is None
+    assert result.sentences[0].startswith("no role is known to limit the pipeline: shares of")
+    assert (
+        "target 40% and drafter 20–80%; drafter's in wait('weights') may be"
+        in (result.sentences[0])
+    )
+    assert with_wait("weights").limiting == "target"
+
+
+def test_a_role_without_a_queue_that_others_wait_for_takes_part() -> None:
+    marks = [*MARKS[::2], worker("s", "server")]
+    queues = [calls("put", "t0", 9.0), calls("get", "d0", 0.0)]
+    result = limiting_role(queues, marks, WINDOW, [waits("d0", "server", 7.0)])
+    assert isinstance(result, LimitingRole)
+    assert result.limiting == "server"

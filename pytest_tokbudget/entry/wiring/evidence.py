@@ -164,9 +164,8 @@ class EvidencePass:
         record = CpuRecord(start_ns=0, end_ns=0)
         if sampled is not None:
             record = self._stacks.cpu.record(measurement.marks)
-        summary = summarize_cpu(
-            record, measurement.queues, measurement.marks, window_ns, self._rootdir
-        )
+        queues, marks, spans = measurement.queues, measurement.marks, measurement.spans
+        summary = summarize_cpu(record, queues, marks, window_ns, self._rootdir, spans)
         counters = {} if sampled is None else self._host_counters(record, sampled)
         return replace(
             found,
