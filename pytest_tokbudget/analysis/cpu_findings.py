@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..records.cpu import CpuRecord
+from ..records.cpu import CoreUse, CpuRecord
 from .frame_kinds import FrameKind, is_blocking_io
 from .frames import FrameRow, StackTables
 
@@ -136,13 +136,23 @@ def _cores(record: CpuRecord) -> str:
             f"too few cores: {busy} threads wanted {wanted:.1f} of them on average, "
             f"{clocks.usable_cores} are usable ({pools or 'OMP_NUM_THREADS is not set'})"
         )
-    if busy and waited / 1e9 > FOREIGN_LOAD * (used + waited / 1e9):
+    if busy and waited / 1e9 > FOREIGN_LOAD * wanted * clocks.seconds and _foreign(clocks.cores):
+        assert clocks.cores is not None
         return (
-            f"something else used the cores: {busy} busy threads of this process waited "
-            f"{waited / 1e9:.1f} s for one and had one for {used:.1f} s, "
-            f"with {clocks.usable_cores} usable"
+            f"something else used the cores: {busy} busy thread{'s' if busy > 1 else ''} of this "
+            f"process waited {waited / 1e9:.1f} s for one; programs outside of it had the "
+            f"{clocks.usable_cores} usable ones for {clocks.cores.others_s:.1f} CPU s, and all of "
+            f"its own for {clocks.cores.tree_s:.1f}"
         )
     return ""
+
+
+def _foreign(cores: CoreUse | None) -> bool:
+    """Whether others had much of cores that were seldom idle: threads also wait for each other, in
+    bursts that no average shows, and under a quota that leaves cores idle."""
+    if cores is None or cores.idle_s > cores.tree_s + cores.others_s:
+        return False
+    return cores.others_s > FOREIGN_LOAD * (cores.tree_s + cores.others_s)
 
 
 def _wants_a_core(times: list[int], cpu: list[int], waited: list[int]) -> bool:

@@ -1,7 +1,8 @@
 """The process that reads the kernel's clocks of another process's threads until its stdin closes.
 
 A process of its own, so that the interpreter lock of the measured one is untouched. One JSON
-document on stdout at the end; times are monotonic ns, which all processes of a host share.
+document on stdout at the end (``Document``); times are monotonic ns, which all processes of a host
+share.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypedDict
 
 COST_SHARE = 0.02
 """What this process may use of a core: with many threads it looks less often."""
 CHILDREN_EVERY_S = 1.0
 TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _OURS = ("pytest_tokbudget.evidence", "py-spy")
+_USER, _NICE, _SYSTEM, _IDLE, _IOWAIT, _IRQ, _SOFTIRQ, _STEAL = range(8)
 
 
 class Account:
@@ -79,6 +81,54 @@ def _ticks(stat: str) -> tuple[int, int]:
     """User and system time; the name before them may hold blanks and brackets."""
     fields = stat[stat.rindex(")") + 2 :].split()
     return int(fields[11]), int(fields[12])
+
+
+class Document(TypedDict):
+    """``cores`` are the fields of ``CoreUse``."""
+
+    threads: list[dict[str, Any]]
+    cores: dict[str, float] | None
+
+
+class CoreTimes(NamedTuple):
+    """So far, in ticks: of the process tree, of its cores busy with anything, and idle."""
+
+    tree: int
+    busy: int
+    idle: int
+
+
+def core_times(pid: int, root: Path = Path("/proc")) -> CoreTimes | None:
+    """Read them; ``None`` once the process has ended or where the kernel does not tell."""
+    try:
+        cores = {f"cpu{one}" for one in os.sched_getaffinity(pid)}
+        lines = (root / "stat").read_text().splitlines()
+        rows = [one.split() for one in lines if one.partition(" ")[0] in cores]
+        sums = [sum(int(row[1 + at]) for row in rows) for at in range(_STEAL + 1)]
+        tree = sum(_whole_ticks(root / str(one)) for one in (pid, *_descendants(pid)))
+    except (OSError, ValueError, IndexError):
+        return None
+    idle = sums[_IDLE] + sums[_IOWAIT]
+    return CoreTimes(tree, sum(sums) - idle, idle) if sum(sums) else None
+
+
+def _whole_ticks(folder: Path) -> int:
+    """Of a process with the threads that ended, and with the children that it reaped."""
+    try:
+        stat = (folder / "stat").read_text(errors="replace")
+    except OSError:  # it ended while we were looking, and its parent has its time
+        return 0
+    return sum(int(one) for one in stat[stat.rindex(")") + 2 :].split()[11:15])
+
+
+def core_use(begun: CoreTimes | None, ended: CoreTimes | None) -> dict[str, float] | None:
+    """The fields of ``CoreUse`` between two readings."""
+    if begun is None or ended is None:
+        return None
+    tree, busy, idle = (
+        (last - first) * TICK_NS / 1e9 for first, last in zip(begun, ended, strict=True)
+    )
+    return {"tree_s": tree, "others_s": max(busy - tree, 0.0), "idle_s": idle}
 
 
 class Sampler:
@@ -146,6 +196,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     sampler = Sampler(options.pid)
     sampler.look()
+    cores = core_times(options.pid)
     while True:
         began = time.thread_time()
         sampler.look()
@@ -153,7 +204,8 @@ def main(arguments: list[str] | None = None) -> None:
         if select.select([sys.stdin], [], [], pause)[0]:
             break
     sampler.look()
-    json.dump(sampler.rows(), sys.stdout)
+    cores_s = core_use(cores, core_times(options.pid))
+    json.dump(Document(threads=sampler.rows(), cores=cores_s), sys.stdout)
 
 
 if __name__ == "__main__":

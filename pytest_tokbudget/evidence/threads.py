@@ -13,9 +13,10 @@ from typing import Any
 import pytest_tokbudget
 from pytest_tokbudget.analysis.trace_rows import KnownThread
 from pytest_tokbudget.records.base import Unavailable
-from pytest_tokbudget.records.cpu import ThreadClock, ThreadClocks
+from pytest_tokbudget.records.cpu import CoreUse, ThreadClock, ThreadClocks
 
 from .host import usable_cores
+from .thread_sampler import Document
 from .thread_table import known_threads, merged
 
 INTERVAL_MS = 100.0
@@ -80,7 +81,8 @@ class ThreadClockReader:
         if not self._output:
             return Unavailable("the threads' clocks were not read")
         names = {one.native_id: one.name for one in self._known}
-        clocks = [_clock(row, names, roles) for row in json.loads(self._output)]
+        document: Document = json.loads(self._output)
+        clocks = [_clock(row, names, roles) for row in document["threads"]]
         theirs = [one for one in clocks if not one.name.startswith(OUR_THREADS)]
         if not theirs:
             return Unavailable("no thread lived long enough for its clock to be read")
@@ -91,6 +93,7 @@ class ThreadClockReader:
             usable_cores=usable_cores(),
             seconds=(last - first) / 1e9,
             pool_settings=pool_settings(os.environ),
+            cores=None if document["cores"] is None else CoreUse(**document["cores"]),
         )
 
 

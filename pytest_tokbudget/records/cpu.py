@@ -77,17 +77,32 @@ class ThreadClock(Record, frozen=True, kw_only=True):
     system_s: float = 0.0
 
 
+class CoreUse(Record, frozen=True, kw_only=True):
+    """CPU seconds of all cores that the process may use: of its process tree, of everything else
+    (what the hypervisor took included), and idle.
+
+    The tree's are process totals, so they hold threads and reaped children that ended between two
+    looks, and our instruments.
+    """
+
+    tree_s: float
+    others_s: float
+    idle_s: float
+
+
 class ThreadClocks(Record, frozen=True, kw_only=True):
     """Clocks of all threads and child processes, our own left out, as another process read them.
 
     ``pool_settings`` are the sizes of thread pools as set or in force (``OMP_NUM_THREADS``,
-    ``torch.get_num_threads`` …); a name that is not set is absent.
+    ``torch.get_num_threads`` …); a name that is not set is absent. ``cores`` is ``None`` where the
+    kernel does not tell what its cores do.
     """
 
     threads: list[ThreadClock]
     usable_cores: int
     seconds: float
     pool_settings: dict[str, str] = {}
+    cores: CoreUse | None = None
 
 
 class CollectorPauses(Record, frozen=True, kw_only=True):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -19,7 +20,7 @@ from pytest_tokbudget.analysis.frame_kinds import (
     short_path,
 )
 from pytest_tokbudget.analysis.frames import StackTables, stack_tables
-from pytest_tokbudget.records.cpu import CollectorPauses, CpuRecord, Interpreter
+from pytest_tokbudget.records.cpu import CollectorPauses, CoreUse, CpuRecord, Interpreter
 from tests.analysis.cpu_records import BEGIN_NS, ROUND_NS, clock_of, record_of, stacks_of
 
 BUSY, WAITING = "main:1>spin:5", "main:1>get@/usr/lib/python3.11/queue.py:171"
@@ -171,7 +172,7 @@ def test_what_stands_out_is_said() -> None:
         start_ns=plain.start_ns,
         end_ns=plain.end_ns,
         stacks=stacks,
-        clocks=plain.clocks,
+        clocks=with_cores(plain, CoreUse(tree_s=1.0, others_s=1.0, idle_s=0.0)).clocks,
         pauses=CollectorPauses(
             start_ns=[BEGIN_NS], end_ns=[BEGIN_NS + 250_000_000], generation=[2], native_id=[101]
         ),
@@ -192,6 +193,28 @@ def test_what_stands_out_is_said() -> None:
     assert "longest 250 ms, in t" in said
     assert "trainer spent 100.0 % of its time in write (write.py:3): os.fsync" in said
     assert "something else used the cores: 2 busy threads" in said
+
+
+def with_cores(record: CpuRecord, cores: CoreUse | None) -> CpuRecord:
+    assert record.clocks is not None
+    return msgspec.structs.replace(
+        record, clocks=msgspec.structs.replace(record.clocks, cores=cores)
+    )
+
+
+def test_nothing_else_is_blamed_for_cores_that_the_program_used_itself_or_nobody() -> None:
+    waiting = clock_of(100, "t", [0, 300, 600], core_wait_ms=[0, 100, 400])
+    record = record_of(None, [waiting])
+    theirs = with_cores(record, CoreUse(tree_s=0.6, others_s=1.3, idle_s=0.1))
+    (only,) = summarize_cpu(theirs, [], [], (0, 1)).sentences
+    assert "1 busy thread of this process waited 0.4 s for one" in only
+    assert "had the 2 usable ones for 1.3 CPU s, and all of its own for 0.6" in only
+    for cores in (
+        CoreUse(tree_s=1.9, others_s=0.1, idle_s=0.0),  # threads that no clock saw, say
+        CoreUse(tree_s=0.6, others_s=1.0, idle_s=6.4),  # a quota of two of many cores
+        None,
+    ):
+        assert summarize_cpu(with_cores(record, cores), [], [], (0, 1)).sentences == []
 
 
 LATE = Interpreter(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_tokbudget.analysis.cpu_summary import cpu_pct
-from pytest_tokbudget.evidence.thread_sampler import Account, Sampler
+from pytest_tokbudget.evidence.thread_sampler import Account, Sampler, core_times, core_use
 from pytest_tokbudget.evidence.threads import ThreadClockReader, pool_settings
 from pytest_tokbudget.records.base import Unavailable
 from pytest_tokbudget.records.cpu import ThreadClocks
@@ -116,6 +117,44 @@ def test_a_process_that_is_gone_has_no_rows() -> None:
     sampler = Sampler(done.pid)
     sampler.look()
     assert sampler.rows() == []
+
+
+SHORT_LIVED = """
+import os, subprocess, sys, threading, time
+def burn():
+    until = time.thread_time() + 0.02
+    while time.thread_time() < until: pass
+sys.stdin.readline()
+begun = sum(os.times()[:4])
+for _ in range(5):
+    thread = threading.Thread(target=burn)
+    thread.start(); thread.join()
+    subprocess.run([sys.executable, "-c", "sum(range(1_000_000))"])
+print(sum(os.times()[:4]) - begun, flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_threads_and_children_that_lived_between_two_looks_are_in_the_use_of_the_cores() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", SHORT_LIVED], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        begun = core_times(child.pid)
+        child.stdin.write(b"\n")
+        child.stdin.flush()
+        truth_s = float(child.stdout.readline())
+        found = core_use(begun, core_times(child.pid))
+        child.stdin.write(b"\n")
+    assert found is not None
+    assert found["tree_s"] == pytest.approx(truth_s, rel=0.2)
+
+
+def test_a_kernel_that_keeps_no_account_of_its_cores(tmp_path: Path) -> None:
+    (tmp_path / "stat").write_text("cpu  0 0 0 0 0 0 0 0\ncpu0 0 0 0 0 0 0 0 0\n")
+    assert core_times(os.getpid(), tmp_path) is None
+    assert core_use(None, None) is None
 
 
 def test_settings_of_thread_pools() -> None:
