@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from pytest_tokbudget.records.base import Unavailable
 
@@ -79,23 +80,28 @@ class PySpy:
         self._program, self._pid, self._options = program, pid, options
         self._rate = max(1, round(rate_hz))
         self._process: subprocess.Popen[bytes] | None = None
-        self._folder = tempfile.TemporaryDirectory(prefix="tokbudget-stacks-")
+        # Without names, so that nothing is left behind by a process that is killed.
+        self._trace = tempfile.TemporaryFile()  # noqa: SIM115 - until ``stop``
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115
         self.spawned_ns = 0
 
     def start(self) -> Unavailable | None:
         """Start it; whether it could attach shows later (``has_ended``)."""
         command = [self._program, "record", *self._options, "-r", str(self._rate)]
-        command += ["-p", str(self._pid), "-o", str(self._trace)]
+        command += ["-p", str(self._pid), "-o", f"/dev/fd/{self._trace.fileno()}"]
         allow_tracer(None)
         self.spawned_ns = time.monotonic_ns()
         try:
-            with self._said.open("wb") as said:
-                self._process = subprocess.Popen(
-                    command, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT
-                )
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=self._said,
+                stderr=subprocess.STDOUT,
+                pass_fds=(self._trace.fileno(),),
+            )
         except OSError as error:
             allow_tracer(0)
-            self._folder.cleanup()
+            self._close()
             return Unavailable(f"py-spy cannot be started: {error}", "pip install py-spy")
         allow_tracer(self._process.pid)
         # Where cores are short the program that is looked at goes first; a sampler that then comes
@@ -120,10 +126,7 @@ class PySpy:
     @property
     def has_attached(self) -> bool:
         """Whether it has said that it samples."""
-        try:
-            return b"Sampling process" in self._said.read_bytes()
-        except OSError:
-            return False
+        return b"Sampling process" in _content(self._said)
 
     @property
     def has_ended(self) -> bool:
@@ -131,7 +134,7 @@ class PySpy:
         return self._process is None or self._process.poll() is not None
 
     def stop(self) -> SpyResult | Unavailable:
-        """End it, take what it wrote, and leave no process and no file behind."""
+        """End it, take what it wrote, and leave no process behind."""
         if self._process is None:
             return Unavailable("py-spy was not started")
         early = self._process.poll()
@@ -143,22 +146,22 @@ class PySpy:
                 self._process.kill()
                 self._process.wait()
         allow_tracer(0)
-        said = self._said.read_text(errors="replace") if self._said.exists() else ""
-        trace = self._trace.read_bytes() if self._trace.exists() else b""
-        self._folder.cleanup()
+        said, trace = _content(self._said).decode(errors="replace"), _content(self._trace)
+        self._close()
         if not trace:
             return _explained(self._process.returncode, early is not None, said)
         counts = _COUNTS.search(said)
         samples, errors = (int(counts[1]), int(counts[2])) if counts else (0, 0)
         return SpyResult(trace, samples, errors, said)
 
-    @property
-    def _trace(self) -> Path:
-        return Path(self._folder.name) / "trace.json"
+    def _close(self) -> None:
+        self._trace.close()
+        self._said.close()
 
-    @property
-    def _said(self) -> Path:
-        return Path(self._folder.name) / "said"
+
+def _content(file: IO[bytes]) -> bytes:
+    """All of it; the position, which py-spy's output shares, stays where it is."""
+    return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)
 
 
 def _explained(status: int, early: bool, said: str) -> Unavailable:

@@ -138,7 +138,7 @@ class StackSampler:
             return None
         found = trial.stop()
         if isinstance(found, Unavailable):
-            self._failed = found
+            self._failed, self._spy = found, None
             return None
         # Its own count, for where cores are short it makes fewer rounds than it was asked for.
         rounds = found.samples / max(len(sys._current_frames()), 1)

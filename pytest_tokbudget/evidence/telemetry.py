@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
 import pytest_tokbudget
 from pytest_tokbudget.records.base import Unavailable
@@ -40,7 +41,7 @@ class Telemetry:
         self._interval_ms = interval_ms
         self._devices: Sequence[Device] = ()
         self._unavailable: dict[str, str] = {}
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._samples: IO[bytes] | None = None
         self._process: subprocess.Popen[str] | None = None
 
     def start(self) -> Unavailable | None:
@@ -53,10 +54,13 @@ class Telemetry:
             self._devices = visible.devices
             if visible.assumption:
                 self._unavailable["device order"] = visible.assumption
-        self._folder = tempfile.TemporaryDirectory(prefix="tokbudget-telemetry-")
+        # Without a name, so that nothing is left behind by a process that is killed.
+        self._samples = tempfile.TemporaryFile()  # noqa: SIM115 - until ``stop``
+        number = self._samples.fileno()
         try:
             self._process = subprocess.Popen(
-                self._command(self._path),
+                self._command(number),
+                pass_fds=(number,),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
@@ -72,15 +76,15 @@ class Telemetry:
 
         With ``within_unix_ns`` only the samples taken between these two moments count.
         """
-        if self._process is None or self._folder is None:
+        if self._process is None or self._samples is None:
             return Unavailable("the machine was not watched")
         try:
             _, said = self._process.communicate(timeout=_ENDS_WITHIN_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
             _, said = self._process.communicate()
-        text = self._path.read_text() if self._path.exists() else ""
-        self._folder.cleanup()
+        with self._samples:
+            text = self._samples.read().decode()
         # The last line may be torn when the sampler was killed.
         lines = [one for one in text.splitlines(keepends=True) if one.endswith("\n")]
         if not lines:
@@ -99,17 +103,12 @@ class Telemetry:
                 )
         return summarize(samples, self._devices, self._unavailable)
 
-    @property
-    def _path(self) -> Path:
-        assert self._folder is not None
-        return Path(self._folder.name) / "samples"
-
-    def _command(self, path: Path) -> list[str]:
+    def _command(self, number: int) -> list[str]:
         devices = [
             f"{one.uuid}={one.parent_uuid}" if one.parent_uuid else one.uuid
             for one in self._devices
         ]
-        options = ["--out", str(path), "--pid", str(os.getpid())]
+        options = ["--out", f"/dev/fd/{number}", "--pid", str(os.getpid())]
         options += ["--interval-ms", str(self._interval_ms)]
         return [sys.executable, "-m", _MODULE, *options, *devices]
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -79,3 +80,14 @@ def test_an_interrupted_begin_leaves_nothing_behind(
     monkeypatch.setattr(NativeStacks, "_fitting_hz", interrupted)
     with pytest.raises(KeyboardInterrupt):
         NativeStacks(fake_pyspy(tmp_path, "torn")).begin()
+
+
+def test_a_sampler_leaves_no_file_if_this_process_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    (tmp_path / "tmp").mkdir()
+    native = NativeStacks(fake_pyspy(tmp_path, "torn"))
+    assert native.begin() is None
+    assert list((tmp_path / "tmp").iterdir()) == []
+    native.end()
