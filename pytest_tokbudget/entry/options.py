@@ -188,4 +188,12 @@ def is_enabled(config: pytest.Config) -> bool:
     implied_by = ("refresh", "append", "against", "measure")
     if any(config.getoption(f"tokbudget_{name}") is not None for name in implied_by):
         return True
-    return bool(config.getini("tokbudget"))
+    return ini_flag(config, "tokbudget")
+
+
+def ini_flag(config: pytest.Config, name: str) -> bool:
+    """An ini key of type bool. Raises pytest.UsageError naming it for a value that is none."""
+    try:
+        return bool(config.getini(name))
+    except (ValueError, TypeError, pytest.UsageError) as error:  # it names the value alone
+        raise pytest.UsageError(f"ini option {name}: {error}; write true or false") from None

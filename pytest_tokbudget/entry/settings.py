@@ -13,7 +13,7 @@ import pytest
 from ..analysis.quantities import parse_share
 from ..errors import UsageError
 from .combinations import refuse
-from .options import OPTIONS, Option
+from .options import OPTIONS, Option, ini_flag
 
 DEFAULT_STEPS = 200
 DEFAULT_TOLERANCE = 0.05
@@ -93,15 +93,17 @@ def parse_time(text: str | None, origin: str) -> float:
     return float(match[1]) * {"s": 1, "min": 60, "h": 3600}[match[2]]
 
 
-def _text(config: pytest.Config, option: Option) -> tuple[str | None, str]:
-    """The value of an option and where it came from, command line before ini before default."""
-    given = None if option.ini_only else config.getoption(option.name)
-    if given is not None:
-        return str(given), option.flag
+def _given(config: pytest.Config, option: Option) -> list[tuple[str, str]]:
+    """Each value given for an option and where it came from, command line before ini."""
+    flag = None if option.ini_only else config.getoption(option.name)
     ini = config.getini(option.name)
-    if ini is not None and ini != []:
-        return str(ini), f"ini option {option.name}"
-    return option.default, DEFAULT_ORIGIN
+    found = [] if flag is None else [(str(flag), option.flag)]
+    return found if ini is None or ini == [] else [*found, (str(ini), f"ini option {option.name}")]
+
+
+def _text(config: pytest.Config, option: Option) -> tuple[str | None, str]:
+    """The value that holds and where it came from, command line before ini before default."""
+    return next(iter(_given(config, option)), (option.default, DEFAULT_ORIGIN))
 
 
 def _directory(config: pytest.Config, option: Option) -> Path:
@@ -119,18 +121,31 @@ def _directory(config: pytest.Config, option: Option) -> Path:
 
 
 def _choice(config: pytest.Config, option: Option) -> str:
-    value, origin = _text(config, option)
+    """A wrong ini value is refused also where an option overrides it, as those below are."""
     assert option.choices is not None
-    if value not in option.choices:
-        raise UsageError(f"{origin}: {value!r} is not one of {', '.join(option.choices)}")
-    return value
+    assert option.default is not None
+    given = _given(config, option)
+    for value, origin in given:
+        if value not in option.choices:
+            raise UsageError(f"{origin}: {value!r} is not one of {', '.join(option.choices)}")
+    return given[0][0] if given else option.default
+
+
+def _sessions(config: pytest.Config, option: Option) -> tuple[int, int] | None:
+    found = [parse_sessions(*one) for one in _given(config, option)]
+    return found[0] if found else None
+
+
+def _max_time_s(config: pytest.Config, option: Option) -> float:
+    default = (option.default or "", DEFAULT_ORIGIN)
+    found = [parse_time(*one) for one in (*_given(config, option), default)]
+    return found[0]
 
 
 def read_settings(config: pytest.Config) -> Settings:
     """Parse and check every option. Raises UsageError naming option and value."""
     named = {option.name: option for option in OPTIONS}
     values = {name: _text(config, option) for name, option in named.items()}
-    sessions, sessions_origin = values["tokbudget_sessions"]
     pool = values["tokbudget_machine"][0] or os.environ.get("TOKBUDGET_MACHINE", "")
     settings = Settings(
         rootdir=Path(config.rootpath),
@@ -142,7 +157,7 @@ def read_settings(config: pytest.Config) -> Settings:
         baselines=_directory(config, named["tokbudget_baselines"]),
         baselines_named=values["tokbudget_baselines"][1] != DEFAULT_ORIGIN,
         report=_directory(config, named["tokbudget_report"]),
-        sessions=parse_sessions(sessions, sessions_origin) if sessions is not None else None,
+        sessions=_sessions(config, named["tokbudget_sessions"]),
         sessions_from_option=config.getoption("tokbudget_sessions") is not None,
         missing=_choice(config, named["tokbudget_missing"]),
         inconclusive=_choice(config, named["tokbudget_inconclusive"]),
@@ -157,7 +172,7 @@ def read_settings(config: pytest.Config) -> Settings:
         against=config.getoption("tokbudget_against"),
         against_build=values["tokbudget_against_build"][0] or "",
         measure=_measure(config),
-        max_time_s=parse_time(*values["tokbudget_max_time"]),
+        max_time_s=_max_time_s(config, named["tokbudget_max_time"]),
     )
     refuse(settings, config)
     return settings
@@ -195,8 +210,8 @@ def _tolerance(value: tuple[str | None, str]) -> float:
 
 
 def _is_native(config: pytest.Config) -> bool:
-    flag = config.getoption("tokbudget_native")
-    return bool(config.getini("tokbudget_native") if flag is None else flag)
+    flag, ini = config.getoption("tokbudget_native"), ini_flag(config, "tokbudget_native")
+    return ini if flag is None else bool(flag)
 
 
 def _is_inprocess(config: pytest.Config) -> bool:

@@ -28,6 +28,8 @@ LEAST_THREAD_PCT = 1.0
 LEAST_IDLE_MS = 0.01
 _MODULE_TAG = re.compile(r"\.(?:cpython-|abi3|pypy)[\w.-]*so$")
 _TEMPLATE = re.compile(r"<[^<>]*>")
+_STEERS = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""Control characters, line separators and those that turn the direction of writing."""
 _BUSY = ("compute", "exposed communication", "exposed copy", "exposed memset")
 
 Row = tuple[str, str]
@@ -83,7 +85,11 @@ def evidence_rows(result: TestResult) -> Iterator[Row]:
 
 
 def fitting_evidence(text: str, encoding: str) -> str:
-    """As ``fitting``, but an arrow becomes a word and a shortened path no home directory."""
+    """As ``fitting``, but an arrow becomes a word and a shortened path no home directory.
+
+    Characters that would steer the terminal, as a thread's name may hold, are shown escaped.
+    """
+    text = _STEERS.sub(lambda one: one[0].encode("unicode_escape").decode(), text)
     if fitting(text, encoding) == text:
         return text
     return fitting(text.replace(" → ", " to ").replace("…/", ".../"), encoding)
@@ -171,13 +177,14 @@ def frame_text(frame: FrameResult, *, same_file: bool = False) -> str:
 
 
 def native_text(frame: NativeFrameResult) -> str:
-    """Return one native frame: share, function, library, the user's code that called, threads."""
+    """Return one native frame: share, function, library, the Python function that called it, the
+    user's code that called that, threads."""
     library = _MODULE_TAG.sub(".so", frame.library)
     text = f"{percent(100 * frame.share)} {_native_name(frame.function)} ({library})"
+    if frame.caller:
+        text += f" from {frame.caller} ({place(frame.file or '', frame.line)})"
     if frame.called_from:
         text += f" from {frame.called_from}"
-    elif frame.caller:
-        text += f" from {frame.caller} ({place(frame.file or '', frame.line)})"
     return text + _in_threads(frame.threads)
 
 

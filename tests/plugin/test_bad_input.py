@@ -27,6 +27,12 @@ USAGE_ERRORS = [
     (("--tokbudget", "--force-reruns", "2"), "reruns"),
     (("--tokbudget", "--tokbudget-baselines", "pytest.ini"), "pytest.ini"),
     (("--tokbudget", "-o", "tokbudget_report=steps.py"), "'steps.py' is a file"),
+    (("--tokbudget", "-o", "tokbudget_native=maybe"), "ini option tokbudget_native"),
+    (("-o", "tokbudget=maybe"), "ini option tokbudget:"),
+    (
+        ("--tokbudget", "--tokbudget-evidence=never", "-o", "tokbudget_evidence=nver"),
+        "ini option tokbudget_evidence: 'nver'",
+    ),
 ]
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from pytest_tokbudget.records.evidence import NATIVE_NOT_ASKED
@@ -17,7 +18,13 @@ from pytest_tokbudget.records.result import (
     TestResult,
     ThreadResult,
 )
-from pytest_tokbudget.reporting.evidence_text import change_text, device_text, frame_text, place
+from pytest_tokbudget.reporting.evidence_text import (
+    change_text,
+    device_text,
+    frame_text,
+    native_text,
+    place,
+)
 from pytest_tokbudget.reporting.terminal import render
 
 ResultOf = Callable[..., TestResult]
@@ -210,6 +217,23 @@ def test_native_frames_say_what_of_and_who_called_them(result_of: ResultOf) -> N
         "native of 9.1 s of CPU time in 10.0 s; 121 samples, 12 Hz: 66 % np::qsort_simd::partition "
         "(_multiarray_umath.so) from pack (…/examples/dflash/simulated.py:37) in MainThread, a +1"
     ) in text
+
+
+def test_the_function_of_a_library_that_called_native_code_is_named_too() -> None:
+    called = msgspec.structs.replace(
+        EVIDENCE["native_frames"][0], file="gzip.py", called_from="save (a.py:3)"
+    )
+
+    assert "from pack (gzip.py:37) from save (a.py:3) in MainThread" in native_text(called)
+
+
+def test_a_name_that_would_steer_the_terminal_is_shown_escaped(result_of: ResultOf) -> None:
+    names = ["\x1b[31mred", "new\nline\u202e"]
+    frames = [msgspec.structs.replace(frame("spin"), threads=names)]
+    text = shown(result_of("PASS", **EVIDENCE | {"hot_frames": frames}))
+
+    assert "in \\x1b[31mred, new\\nline\\u202e" in " ".join(text.split())
+    assert "\x1b" not in text
 
 
 def test_native_frames_that_nobody_asked_for_are_not_missed(result_of: ResultOf) -> None:
