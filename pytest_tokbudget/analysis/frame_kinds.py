@@ -21,10 +21,13 @@ class FrameKind(IntEnum):
 OURS = f"{Path(__file__).parents[1]}{os.sep}"
 """Where this package's own files lie."""
 INSTRUMENTS = f"{OURS}evidence{os.sep}"
-LOOPS = frozenset(
-    f"{OURS}measuring{os.sep}{name}.py" for name in ("loop", "paced_loop", "evidence_pass")
-)
+MEASURING = f"{OURS}measuring{os.sep}"
+LOOPS = frozenset(f"{MEASURING}{name}.py" for name in ("loop", "paced_loop", "evidence_pass"))
 """Those that call a step of the user's."""
+
+_PROXY = f"{MEASURING}queues.py"
+_PROXY_CALLS = "call(*args"
+"""Where our queue proxy is inside a queue that is written in C (``queue.SimpleQueue``)."""
 
 _WAITING_FILES = {
     "threading.py": {"wait", "wait_for", "acquire", "join", "_wait_for_tstate_lock", "__enter__"},
@@ -59,6 +62,8 @@ def frame_kind(function: str, file: str, text: str) -> FrameKind:
     """
     bare = function.rpartition(".")[2]
     if _is_library(file) and bare in _WAITING_FILES.get(os.path.basename(file), ()):  # noqa: PTH119
+        return FrameKind.WAIT
+    if file == _PROXY and _PROXY_CALLS in text:
         return FrameKind.WAIT
     if _SLEEP_TEXT.search(text):
         return FrameKind.SLEEP

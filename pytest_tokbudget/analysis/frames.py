@@ -3,7 +3,8 @@
 Seconds are summed over threads. ``exclusive``: the thread was in that very frame; ``inclusive``: in
 it or in what it called. A frame that waits or sleeps is split by its caller, for one helper that
 sleeps on behalf of many says nothing, and a frame of a library by the user's code that called it.
-Stacks of a thread that just starts or ends our instruments are left out.
+Stacks of a thread that just starts or ends our instruments are left out; a call of our recorder
+counts for the line that made it.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from .frame_kinds import (
     root_frame,
     short_path,
 )
+from .our_calls import without_our_calls
 from .role_lines import RoleLines, StackTexts
 from .sample_weights import Floats, Ints, Weights, run_weights
 
@@ -94,7 +96,7 @@ def stack_tables(record: CpuRecord, rootdir: str = "") -> StackTables | None:
         return None
     threads = record.clocks.threads if record.clocks is not None else []
     own = {one.native_id: one for one in threads if not one.is_process}
-    return _Tables(record.stacks, own, set(record.workers), rootdir).build()
+    return _Tables(without_our_calls(record.stacks), own, set(record.workers), rootdir).build()
 
 
 class _Tables:

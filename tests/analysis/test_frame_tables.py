@@ -15,6 +15,7 @@ from pytest_tokbudget.analysis.cpu_summary import (
 from pytest_tokbudget.analysis.frame_kinds import (
     INSTRUMENTS,
     LOOPS,
+    OURS,
     FrameKind,
     frame_kind,
     short_path,
@@ -356,3 +357,25 @@ def test_cpu_time_of_runs_matches_a_slow_oracle() -> None:
             spin += min(runs, (used[at + 1] - used[at]) / 1e3)
         assert cpu.get("spin", 0.0) == pytest.approx(spin, abs=1e-6)
         assert sum(cpu.values()) == pytest.approx(used[-1] / 1e3, abs=1e-6)
+
+
+def test_a_call_of_our_own_counts_for_the_line_that_made_it() -> None:
+    proxy, loop = f"QueueProxy._timed@{OURS}measuring/queues.py:", min(LOOPS)
+    looks = [
+        *(
+            f"main:1>train:{line}>QueueProxy.get@{OURS}measuring/queues.py:47>{proxy}80"
+            for line in (3, 4)
+        ),
+        f"main:1>train:3>{proxy}83",
+        f"main:1>run@{loop}:9>step_end@{OURS}measuring/recorder.py:9",
+    ]
+    stacks = stacks_of({"a": looks})
+    source = ["result = call(*args, **kwargs)" if one[2] == 83 else "" for one in stacks.frames]
+    rows = tables_of(record_of(msgspec.structs.replace(stacks, source=source))).by_frame
+    told = {(one.function, one.line, one.kind.name, one.caller) for one in rows}
+    assert told == {
+        ("train", 3, "RUN", None),
+        ("train", 4, "RUN", None),
+        ("QueueProxy._timed", 83, "WAIT", "train (train.py:3)"),
+        ("step_end", 9, "RUN", "main (main.py:1)"),
+    }
