@@ -2,7 +2,8 @@
 
 On a CPU or not is never asked of the sampler, whose own pause wakes threads: the CPU time of each
 thread comes from its clock, and its samples only share that out. Those in a wait of the C library
-get none.
+get none, and those in its system calls no more than the thread's time in the kernel: a thread that
+sleeps much is mostly caught at a call, or blocks in one (``read``, ``accept``) when it is woken.
 """
 
 from __future__ import annotations
@@ -34,6 +35,12 @@ _WAIT = re.compile(
     r"_*(?:pthread_cond_\w*wait|\w*futex\w*wait\w*|(?:clock_)?nanosleep|epoll_p?wait2?|p?poll"
     r"|p?select|sem_\w*wait|lll_lock_wait\w*|pthread_(?:mutex|rwlock)_\w*lock)"
 )
+_CALL = re.compile(
+    r"_*(?:libc_|GI_)*(?:p?(?:read|write)v?(?:64)?|(?:recv|send)(?:from|to|m?msg|file)?(?:64)?"
+    r"|accept4?|connect|open(?:at)?(?:64)?|close|ioctl|fcntl(?:64)?|wait(?:pid|4|id)|f(?:data)?sync"
+    r"|m(?:map(?:64)?|unmap|advise|protect)|clock_gettime|gettimeofday|getp?pid|sched_yield|syscall)"
+)
+"""Functions of the C library that do little else than enter the kernel."""
 
 
 class NativeTable(NamedTuple):
@@ -65,12 +72,17 @@ class _Row:
 
 
 def native_table(
-    found: Speedscope, cpu_s: Mapping[int, float], rate_hz: float, rootdir: str = ""
+    found: Speedscope,
+    cpu_s: Mapping[int, float],
+    system_s: Mapping[int, float],
+    rate_hz: float,
+    rootdir: str = "",
 ) -> NativeTable:
     """Tabulate ``found``; our own threads and code, and waits, are left out.
 
-    ``cpu_s`` is what each thread used, by native id. A thread that ended meanwhile has none: its
-    samples then count one period of ``rate_hz`` each.
+    ``cpu_s`` is what each thread used, by native id, ``system_s`` the part of it in the kernel. A
+    thread that ended meanwhile has none: its samples then count one period of ``rate_hz`` each.
+    A row counts no more samples than its CPU time has periods.
     """
     rows: dict[_Key, _Row] = defaultdict(_Row)
     for thread in found.threads:
@@ -78,19 +90,54 @@ def native_table(
             continue
         stacks = Counter(map(tuple, thread.samples))
         placed = {one: _placed([found.frames[at] for at in one[::-1]], rootdir) for one in stacks}
-        ran = sum(count for stack, count in stacks.items() if placed[stack] is not None)
-        each_s = cpu_s.get(thread.native_id, ran / rate_hz) / max(ran, 1)
-        for stack, count in stacks.items():
+        ran = {one: count for one, count in stacks.items() if placed[one] is not None}
+        calls = {one for one in ran if _in_call([found.frames[at] for at in one[::-1]])}
+        used_s = cpu_s.get(thread.native_id, sum(ran.values()) / rate_hz)
+        each_s = _each_s(ran, calls, used_s, system_s.get(thread.native_id, used_s))
+        for stack, count in ran.items():
             if (place := placed[stack]) is not None:
                 row = rows[place[0]]
                 row.lines[place[1]] += count
                 row.samples += count
-                row.cpu_s[thread.name] += count * each_s
+                row.cpu_s[thread.name] += count * each_s[stack in calls]
     total_s = fsum(row.total_s for row in rows.values())
     ranked = sorted(rows.items(), key=lambda one: -one[1].total_s)
     # An idle thread that the sampler woke has samples, and no CPU time to speak of.
-    told = [_result(*one, total_s) for one in ranked if one[1].total_s > LEAST_SHARE * total_s]
+    for row in rows.values():
+        row.samples = min(row.samples, round(row.total_s * rate_hz))
+    told = [
+        _result(*one, total_s)
+        for one in ranked
+        if one[1].samples and one[1].total_s > LEAST_SHARE * total_s
+    ]
     return NativeTable(told[:MOST_FRAMES], sum(one.samples for one in told), total_s)
+
+
+def _each_s(
+    ran: Mapping[tuple[int, ...], int],
+    calls: set[tuple[int, ...]],
+    used_s: float,
+    system_s: float,
+) -> tuple[float, float]:
+    """CPU time of one sample outside of system calls, and of one inside."""
+    inside = sum(ran[one] for one in calls)
+    outside = sum(ran.values()) - inside
+    if not outside:
+        return 0.0, used_s / max(inside, 1)
+    calls_s = min(used_s * inside / (inside + outside), system_s)
+    return (used_s - calls_s) / outside, calls_s / max(inside, 1)
+
+
+def _in_call(stack: Sequence[SpeedFrame]) -> bool:
+    """Whether a stack, innermost frame first, ends in a system call, or in the kernel's own page of
+    code for reading clocks."""
+    within = list(takewhile(lambda one: not _is_python(one), stack))
+    if not within:
+        return False
+    library = _library(within[0])
+    return library == "[vdso]" or any(
+        _CALL.fullmatch(one.name) for one in within if _library(one) == library
+    )
 
 
 def _result(key: _Key, row: _Row, total_s: float) -> NativeFrameResult:

@@ -14,7 +14,7 @@ from pytest_tokbudget.errors import UnreadableError
 from pytest_tokbudget.records.base import Unavailable
 
 from .pyspy import NATIVE_OPTIONS, PySpy, SpyResult, find_pyspy
-from .stacks import cpu_ns_of, fitting_rate_hz, thread_cpu_ns
+from .stacks import ThreadTimes, cpu_ns_of, fitting_rate_hz, thread_times
 
 NATIVE = "native"
 LEAST_NATIVE_S = 10.0
@@ -32,10 +32,12 @@ ATTACHES_WITHIN_S = 20.0
 @dataclass(frozen=True, slots=True)
 class NativeSamples:
     """Every sample of threads that seemed to run, over ``seconds`` at the ``rate_hz`` asked for,
-    and the CPU time that each thread truly used meanwhile, by native id."""
+    and the CPU time that each thread truly used meanwhile, by native id, and ``system_s`` of it in
+    the kernel."""
 
     samples: Speedscope
     cpu_s: dict[int, float]
+    system_s: dict[int, float]
     rate_hz: float
     seconds: float
 
@@ -54,8 +56,9 @@ class NativeStacks:
         self._spy: PySpy | None = None
         self._rate_hz = TRIAL_HZ
         self._began_ns = self._ended_ns = 0
-        self._used_ns: dict[int, int] = {}
+        self._used: dict[int, ThreadTimes] = {}
         self._cpu_s: dict[int, float] = {}
+        self._system_s: dict[int, float] = {}
         self._result: SpyResult | Unavailable = Unavailable("native stacks were not sampled")
 
     @property
@@ -92,7 +95,7 @@ class NativeStacks:
         except UnreadableError as error:
             return Unavailable(str(error))
         seconds = (self._ended_ns - self._began_ns) / 1e9
-        return NativeSamples(samples, self._cpu_s, self._rate_hz, seconds)
+        return NativeSamples(samples, self._cpu_s, self._system_s, self._rate_hz, seconds)
 
     def _start(self, rate_hz: float) -> Unavailable | None:
         """Sample at ``rate_hz`` from now on."""
@@ -105,7 +108,7 @@ class NativeStacks:
             return refused
         self._spy = spy
         spy.wait_attached(ATTACHES_WITHIN_S)
-        self._began_ns, self._used_ns = time.monotonic_ns(), thread_cpu_ns(os.getpid())
+        self._began_ns, self._used = time.monotonic_ns(), thread_times(os.getpid())
         if not spy.has_ended:
             return None
         self._stop()
@@ -127,9 +130,11 @@ class NativeStacks:
     def _stop(self) -> None:
         if self._spy is None:
             return
-        self._ended_ns, used_ns = time.monotonic_ns(), thread_cpu_ns(os.getpid())
-        self._cpu_s = {
-            thread: (used - self._used_ns.get(thread, 0)) / 1e9 for thread, used in used_ns.items()
-        }
+        self._ended_ns = time.monotonic_ns()
+        self._cpu_s, self._system_s = {}, {}
+        for thread, used in thread_times(os.getpid()).items():
+            before = self._used.get(thread, ThreadTimes())
+            self._cpu_s[thread] = (used.cpu_ns - before.cpu_ns) / 1e9
+            self._system_s[thread] = (used.system_ns - before.system_ns) / 1e9
         self._result = self._spy.stop()
         self._spy = None

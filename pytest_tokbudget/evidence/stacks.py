@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -28,6 +29,7 @@ ATTACHES_WITHIN_S = 5.0
 RATES_HZ = (4.0, 100.0)
 LEAST_SEEN = 0.25
 """Of the time between the sampler's start and its end."""
+_TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 CPU_SHARE = 0.07
 """What the sampler may use of one core: with the 2 % of the process that reads the threads' clocks
 4.5 % of two cores, for a program that keeps both busy."""
@@ -164,19 +166,26 @@ def fitting_rate_hz(
 
 def cpu_ns_of(pid: int) -> int | None:
     """CPU time of all threads of a process so far; ``None`` once it has ended."""
-    used = thread_cpu_ns(pid)
-    return sum(used.values()) if used else None
+    used = thread_times(pid)
+    return sum(one.cpu_ns for one in used.values()) if used else None
 
 
-def thread_cpu_ns(pid: int) -> dict[int, int]:
-    """CPU time so far of each thread of a process, by native id; empty once it has ended."""
+class ThreadTimes(NamedTuple):
+    """CPU time of a thread so far, and what of it was in the kernel, to a hundredth of a second."""
+
+    cpu_ns: int = 0
+    system_ns: int = 0
+
+
+def thread_times(pid: int) -> dict[int, ThreadTimes]:
+    """Those of each thread of a process, by native id; empty once it has ended."""
     used = {}
     for task in Path(f"/proc/{pid}/task").glob("*"):
         with suppress(OSError, IndexError, ValueError):  # a thread may end while we look
             fields = (task / "stat").read_text().rpartition(")")[2].split()
-            ticks = int(fields[11]) + int(fields[12])
-            by_tick = ticks * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
-            used[int(task.name)] = max(_schedstat_ns(task) or 0, by_tick)
+            user, system = (int(one) * _TICK_NS for one in fields[11:13])
+            cpu_ns = max(_schedstat_ns(task) or 0, user + system)
+            used[int(task.name)] = ThreadTimes(cpu_ns, system)
     return used
 
 

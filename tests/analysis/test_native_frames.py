@@ -42,11 +42,14 @@ def table_of(**stacks: list[str]) -> NativeTable:
         for at, (name, each) in enumerate(stacks.items(), start=1)
     ]
     found = Speedscope([frame(one) for one in texts], threads)
-    return native_table(found, dict.fromkeys(range(1, len(stacks)), 1.0), 10.0, "/app")
+    native_ids = range(1, len(stacks))
+    used_s, system_s = dict.fromkeys(native_ids, 1.0), dict.fromkeys(native_ids, 0.1)
+    return native_table(found, used_s, system_s, 10.0, "/app")
 
 
 def test_a_recorded_program_is_told_by_its_c_functions() -> None:
-    found = native_table(read_speedscope(RECORDED.read_bytes()), CPU_S, 10.0, "/home/someone/app")
+    samples = read_speedscope(RECORDED.read_bytes())
+    found = native_table(samples, CPU_S, {}, 10.0, "/home/someone/app")
 
     rows = [(one.function, one.library, one.caller) for one in found.frames[:3]]
     assert rows == [
@@ -110,6 +113,38 @@ def test_cpu_time_comes_from_the_clock_and_is_shared_out_by_samples() -> None:
         (PYTHON_ITSELF, INTERPRETER, "h", 0.5),
         (PYTHON_ITSELF, INTERPRETER, "f", 0.333),
     ]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "clock_gettime@/l/libc.so.6 0x7f@[vdso]",
+        "sock_recv@/l/libpython3.11.so.1.0 __libc_recvmsg@/l/libc.so.6 0x7f@/l/libc.so.6",
+    ],
+)
+def test_a_call_that_sleeping_threads_are_caught_at_gets_no_more_than_the_kernels_time(
+    call: str,
+) -> None:
+    found = table_of(a=["f@/app/a.py:3"] * 6 + [f"f@/app/a.py:4 {call}"] * 4, last=[])
+
+    rows = [(one.library, round(one.cpu_s, 3), one.samples) for one in found.frames]
+    assert rows == [(INTERPRETER, 0.9, 6), (rows[1][0], 0.1, 1)]
+
+
+def test_a_thread_that_only_calls_the_kernel_has_all_its_time_there() -> None:
+    found = table_of(a=["f@/app/a.py:3 read@/l/libc.so.6"] * 5, last=[])
+
+    (row,) = found.frames
+    assert (row.function, round(row.cpu_s, 3)) == ("read", 1.0)
+
+
+def test_a_thread_that_was_only_woken_adds_no_samples() -> None:
+    idle = ["f@/app/a.py:3 accept@/l/libc.so.6"] * 90
+    samples = Speedscope(
+        [frame(one) for one in idle[0].split()], [ThreadSamples("idle", 1, [[0, 1]] * 90)]
+    )
+
+    assert native_table(samples, {1: 0.01}, {1: 0.0}, 10.0).samples == 0
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b'{"profiles": []}', b'{"profiles":'])

@@ -36,7 +36,7 @@ def test_native_stacks_come_last_and_only_where_asked_for() -> None:
 
 def test_native_frames_are_there_or_say_why_not() -> None:
     refused = with_native(Evidence(), Unavailable("not asked for"), "/")
-    empty = with_native(Evidence(), NativeSamples(Speedscope([], []), {}, 10.0, 9.0), "/")
+    empty = with_native(Evidence(), NativeSamples(Speedscope([], []), {}, {}, 10.0, 9.0), "/")
 
     assert set(refused.unavailable.values()) == {"not asked for"}
     assert set(refused.unavailable) == {"native_frames", "native_sampling"}

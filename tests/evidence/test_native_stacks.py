@@ -13,6 +13,7 @@ from pytest_tokbudget.evidence.native import NativeSamples, NativeStacks
 from pytest_tokbudget.records.base import Unavailable
 from tests.evidence.fake_pyspy import fake_pyspy
 
+ROOT = str(Path(__file__).parents[2])
 pytestmark = pytest.mark.usefixtures("no_children_left")
 
 
@@ -41,7 +42,7 @@ def test_a_c_function_is_named_under_the_python_that_called_it() -> None:
 
     found = native.record()
     assert isinstance(found, NativeSamples)
-    table = native_table(found.samples, found.cpu_s, found.rate_hz, str(Path(__file__).parents[2]))
+    table = native_table(found.samples, found.cpu_s, found.system_s, found.rate_hz, ROOT)
     first = table.frames[0]
     assert first.library.startswith("_multiarray_umath")
     assert (first.caller, first.file) == ("put_in_order", "tests/evidence/test_native_stacks.py")

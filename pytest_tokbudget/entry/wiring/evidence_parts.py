@@ -50,7 +50,7 @@ def with_native(found: Evidence, native: NativeSamples | Unavailable, rootdir: s
     """Add what native code ran most, or why that is not known."""
     missing = native
     if isinstance(native, NativeSamples):
-        table = native_table(native.samples, native.cpu_s, native.rate_hz, rootdir)
+        table = native_table(native.samples, native.cpu_s, native.system_s, native.rate_hz, rootdir)
         if table.samples >= LEAST_NATIVE_SAMPLES:
             return replace(
                 found,
