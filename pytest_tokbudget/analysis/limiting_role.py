@@ -60,7 +60,9 @@ def limiting_role(
     first, second = uses[0], uses[1]
     agreeing = sum(one[0].role == first.role for one in parts)
     ahead = first.surely_busy_share - max(one.busy_share for one in uses[1:])
-    clear = ahead >= LEAST_AHEAD and agreeing >= LEAST_AGREEING_BLOCKS
+    # Its own open waits may be for somebody who calls no queue: then that one limits.
+    told = first.open_share < LEAST_AHEAD
+    clear = told and ahead >= LEAST_AHEAD and agreeing >= LEAST_AGREEING_BLOCKS
     taking_part = [one for one in queues if one.worker in times]
     return LimitingRole(
         limiting=first.role if clear else None,

@@ -150,6 +150,11 @@ def test_a_wait_that_may_be_for_anybody_names_no_role_where_that_decides() -> No
     assert with_wait("weights").limiting == "target"
 
 
+def test_a_role_whose_own_wait_may_be_for_somebody_without_a_queue_is_not_named() -> None:
+    assert with_wait("weights", put_ms=9.0).limiting is None
+    assert with_wait("weights on the device", put_ms=9.0).limiting == "drafter"
+
+
 def test_a_role_without_a_queue_that_others_wait_for_takes_part() -> None:
     marks = [*MARKS[::2], worker("s", "server")]
     queues = [calls("put", "t0", 9.0), calls("get", "d0", 0.0)]
