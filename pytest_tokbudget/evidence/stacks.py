@@ -22,6 +22,7 @@ from pytest_tokbudget.records.cpu import SampledStacks
 
 from .beacon import Beacon, beacon_a, beacon_b
 from .pyspy import REMEDY, PySpy, SpyResult, find_pyspy
+from .thread_sampler import TICK_NS, stat_ticks
 
 TRIAL_HZ = 20.0
 TRIAL_S = 0.6
@@ -29,7 +30,6 @@ ATTACHES_WITHIN_S = 5.0
 RATES_HZ = (4.0, 100.0)
 LEAST_SEEN = 0.25
 """Of the time between the sampler's start and its end."""
-_TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 CPU_SHARE = 0.07
 """What the sampler may use of one core: with the 2 % of the process that reads the threads' clocks
 4.5 % of two cores, for a program that keeps both busy."""
@@ -182,8 +182,8 @@ def thread_times(pid: int) -> dict[int, ThreadTimes]:
     used = {}
     for task in Path(f"/proc/{pid}/task").glob("*"):
         with suppress(OSError, IndexError, ValueError):  # a thread may end while we look
-            fields = (task / "stat").read_text().rpartition(")")[2].split()
-            user, system = (int(one) * _TICK_NS for one in fields[11:13])
+            ticks = stat_ticks((task / "stat").read_text())
+            user, system = (one * TICK_NS for one in ticks[:2])
             cpu_ns = max(_schedstat_ns(task) or 0, user + system)
             used[int(task.name)] = ThreadTimes(cpu_ns, system)
     return used

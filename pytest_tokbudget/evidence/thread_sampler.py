@@ -44,7 +44,7 @@ class Account:
                 self._sched = os.open(folder / "schedstat", os.O_RDONLY)
         text = os.pread(self._stat, 4096, 0).decode(errors="replace")
         self.row["name"] = text[text.index("(") + 1 : text.rindex(")")]
-        self._begun = self._last = _ticks(text)
+        self._begun = self._last = stat_ticks(text)[:2]
 
     def read(self) -> bool:
         """Add one reading; false when the thread has ended."""
@@ -56,7 +56,7 @@ class Account:
             else:
                 text = os.pread(self._stat, 4096, 0).decode(errors="replace")
                 now = time.monotonic_ns()
-                self._last = _ticks(text)
+                self._last = stat_ticks(text)[:2]
                 used = str(sum(self._last) * TICK_NS).encode()
         except (OSError, ValueError, IndexError):
             return False
@@ -67,7 +67,7 @@ class Account:
     def close(self) -> dict[str, Any]:
         """Close the files and return the row."""
         with suppress(OSError, ValueError, IndexError):  # else what was read last stands
-            self._last = _ticks(os.pread(self._stat, 4096, 0).decode(errors="replace"))
+            self._last = stat_ticks(os.pread(self._stat, 4096, 0).decode(errors="replace"))[:2]
         user, system = (
             (last - first) * TICK_NS / 1e9 for first, last in zip(self._begun, self._last)
         )
@@ -77,10 +77,10 @@ class Account:
         return self.row | {"user_s": user, "system_s": system}
 
 
-def _ticks(stat: str) -> tuple[int, int]:
-    """User and system time; the name before them may hold blanks and brackets."""
-    fields = stat[stat.rindex(")") + 2 :].split()
-    return int(fields[11]), int(fields[12])
+def stat_ticks(stat: str) -> list[int]:
+    """User and system time in a ``stat`` of the kernel, then those of the children that it reaped;
+    the name before them may hold blanks and brackets."""
+    return [int(one) for one in stat[stat.rindex(")") + 2 :].split()[11:15]]
 
 
 class Document(TypedDict):
@@ -118,7 +118,7 @@ def _whole_ticks(folder: Path) -> int:
         stat = (folder / "stat").read_text(errors="replace")
     except OSError:  # it ended while we were looking, and its parent has its time
         return 0
-    return sum(int(one) for one in stat[stat.rindex(")") + 2 :].split()[11:15])
+    return sum(stat_ticks(stat))
 
 
 def core_use(begun: CoreTimes | None, ended: CoreTimes | None) -> dict[str, float] | None:

@@ -28,10 +28,11 @@ def prove(trees: Trees, maps: Path = Path("/proc/self/maps")) -> list[str]:
     from this one: a plain install would otherwise be compared with itself. Raises
     LaunchError where git cannot list a tree.
     """
+    libraries = _libraries(maps)
     return [
         *_foreign_modules(trees),
-        *_foreign_libraries(trees, maps),
-        *_installed(trees, maps),
+        *_foreign_libraries(trees, libraries),
+        *_installed(trees, libraries),
     ]
 
 
@@ -86,16 +87,16 @@ def _libraries(maps: Path) -> list[str]:
     return sorted(libraries)
 
 
-def _foreign_libraries(trees: Trees, maps: Path) -> list[str]:
+def _foreign_libraries(trees: Trees, libraries: list[str]) -> list[str]:
     tree, called = _other(trees)
     return [
         f"library {path} is mapped from {called}"
-        for path in _libraries(maps)
+        for path in libraries
         if in_tree(path, tree, trees.kept)
     ]
 
 
-def _installed(trees: Trees, maps: Path) -> list[str]:
+def _installed(trees: Trees, libraries: list[str]) -> list[str]:
     """Modules and libraries of this tree's project that came from neither tree."""
     own = trees.head if trees.side == "head" else trees.ref
     tracked = {tree: tracked_files(Path(tree)) for tree in (trees.head, trees.ref)}
@@ -119,7 +120,7 @@ def _installed(trees: Trees, maps: Path) -> list[str]:
                 f"module {name} came from {file}, not from {names[name]} of {_SIDES[trees.side]}: "
                 "is the project installed as a copy? install it editable (pip install -e .)"
             )
-    for path in _libraries(maps) if copies else ():
+    for path in libraries:
         copy = next((one for one in copies if one.holds(path)), None)
         if copy is not None and path not in files_of_modules and not in_tree(path, own, trees.kept):
             found.append(f"library {path} is mapped from {copy.told()}")
