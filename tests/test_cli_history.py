@@ -33,7 +33,7 @@ def stored(first_day: int, tok_s: float, jobs: int) -> Baseline:
 
 
 def moved(old: float | None, new: float, reason: str) -> msgspec.Struct:
-    return msgspec.structs.replace(entry(reason, new), old_tok_s=old)
+    return msgspec.structs.replace(entry(reason, [new]), old_tok_s=old)
 
 
 @pytest.fixture

@@ -142,7 +142,7 @@ RUN_BYTES, BASELINE_BYTES = encode_pretty(RUN), encode_baseline(BASELINE)
         ),
         (RUN_BYTES.replace(b'"schema": 1', b'"schema": 99'), "upgrade pytest-tokbudget"),
         (BASELINE_BYTES.replace(b'"schema": 1', b'"schema": 99'), "upgrade pytest-tokbudget"),
-        (BASELINE_BYTES.replace(b"1000.0", b"-10.0"), "no usable rates"),
+        (BASELINE_BYTES.replace(b"1000.0", b"-10.0"), "tok_s is -10.0, expected"),
         (BASELINE_BYTES.replace(b"anchor", b"anchored"), "expected a RunResult"),
     ],
 )

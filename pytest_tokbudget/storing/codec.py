@@ -11,6 +11,7 @@ import msgspec
 from ..errors import NewerSchemaError, StoreError, UnreadableError
 from ..records.base import SCHEMA, Record
 from ..records.baseline import Baseline
+from .stored_figures import check_figures
 
 R = TypeVar("R", bound=Record)
 
@@ -90,7 +91,8 @@ def load(path: Path, kind: type[R], *, what_next: str) -> R:
 
     ``what_next`` tells a person what to do when the file cannot be used. Raises FileNotFoundError
     for no such file, NewerSchemaError for one of a newer version of this package, UnreadableError
-    for one that is truncated, not JSON, or another kind of record.
+    for one that is truncated, not JSON, another kind of record, or a baseline whose figures no
+    measurement gives.
     """
     try:
         data = path.read_bytes()
@@ -115,11 +117,14 @@ def decode(data: bytes, kind: type[R], *, path: Path, what_next: str) -> R:
             f"{SCHEMA}; upgrade pytest-tokbudget (pip install -U pytest-tokbudget)"
         )
     try:
-        return msgspec.json.decode(data, type=kind)
+        record = msgspec.json.decode(data, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise UnreadableError(
             f"{path}: expected a {name}, found JSON that is none ({error}); {what_next}"
         ) from error
+    if isinstance(record, Baseline):
+        check_figures(record, path=path, what_next=what_next)
+    return record
 
 
 def _diagnosis(data: bytes, error: str) -> str:

@@ -71,7 +71,9 @@ def _conditions(run: RunRecord) -> dict[str, float | None]:
 
 
 def _short(share: float | None) -> float | None:
-    return None if share is None else round(share, 4)
+    # The kernel's accounts can run backwards (a virtual machine that moved to another host), and
+    # hold a wait that began before the session did.
+    return None if share is None else round(min(1.0, max(0.0, share)), 4)
 
 
 def log_entry(

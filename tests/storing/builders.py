@@ -19,6 +19,7 @@ from pytest_tokbudget.records.machine import (
 from pytest_tokbudget.records.run import Pass, RunRecord, WarmUp
 from pytest_tokbudget.records.workload import Workload
 from pytest_tokbudget.storing.machine_class import machine_class
+from pytest_tokbudget.storing.refresh_log import mean_tok_s
 
 H200 = Accelerator(
     index=0,
@@ -113,8 +114,14 @@ def sessions(rates: Sequence[float] = STEADY, job: str = "job") -> list[StoredSe
     return [session(rate, job) for rate in rates]
 
 
-def entry(reason: str = "first", new_tok_s: float = 1000.0) -> RefreshEntry:
-    return RefreshEntry(date="2026-01-02", commit="c0ffee", reason=reason, new_tok_s=new_tok_s)
+def entry(reason: str = "first", rates: Sequence[float] = STEADY) -> RefreshEntry:
+    """The line of a log that belongs to an anchor of ``rates``."""
+    return RefreshEntry(
+        date="2026-01-02",
+        commit="c0ffee",
+        reason=reason,
+        new_tok_s=float(f"{mean_tok_s(sessions(rates)):.7g}"),
+    )
 
 
 def baseline(rates: Sequence[float] = STEADY, **changes: Any) -> Baseline:
@@ -123,6 +130,6 @@ def baseline(rates: Sequence[float] = STEADY, **changes: Any) -> Baseline:
         machine_class=h200_class(),
         token_kind="real",
         anchor=sessions(rates, job="old"),
-        log=[entry()],
+        log=[entry(rates=rates)],
     )
     return msgspec.structs.replace(base, **changes)

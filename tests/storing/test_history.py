@@ -36,11 +36,12 @@ def test_each_session_counts_once_and_by_its_best_source(
     report: ReportDirectory, tmp_path: Path
 ) -> None:
     kept = [session(1000.0, "old", unix_s=100), session(1001.234567891, "old", unix_s=200)]
-    first = baseline(anchor=kept, log=[entry("first")])
+    rates = [one.tok_s for one in kept]
+    first = baseline(anchor=kept, log=[entry("first", rates)])
     later = baseline(
         anchor=kept,
         appended=[session(990.0, "main", unix_s=300)],
-        log=[entry("first"), entry("second", 990.0)],
+        log=[entry("first", rates), entry("second", rates)],
     )
     for one in (at(200, 1001.234567891, "old"), at(300, 990.0, "main"), at(400)):
         report.write_run_record(one)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from pytest_tokbudget.records.conditions import Conditions
 from pytest_tokbudget.records.run import CanarySeries
@@ -39,3 +40,12 @@ def test_a_stored_session_keeps_what_its_canaries_and_conditions_said() -> None:
     assert stored.usable_cores == plain.machine.usable_cores
     bare = stored_session(plain, "job")
     assert (bare.canaries_ms, bare.core_wait_share, bare.power_capped_share) == ({}, None, None)
+
+
+@pytest.mark.parametrize(("read", "kept"), [(-0.02, 0.0), (0.1, 0.1), (1.3, 1.0)])
+def test_an_account_of_the_kernel_that_ran_backwards_is_no_negative_share(
+    read: float, kept: float
+) -> None:
+    conditions = Conditions(seconds=2.0, usable_cores=16, core_wait_share=read, steal_share=read)
+    stored = stored_session(msgspec.structs.replace(run(), conditions=conditions), "job")
+    assert (stored.core_wait_share, stored.steal_share) == (kept, kept)

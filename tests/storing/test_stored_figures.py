@@ -1,0 +1,186 @@
+"""A baseline that was edited, merged or damaged is refused, with file, field, value and remedy."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from pytest_tokbudget.errors import UnreadableError
+from pytest_tokbudget.records.baseline import Baseline
+from pytest_tokbudget.records.conditions import Conditions
+from pytest_tokbudget.records.marks import MarkSeries
+from pytest_tokbudget.records.run import CanarySeries, RunRecord
+from pytest_tokbudget.storing.baselines import BaselineDirectory
+from pytest_tokbudget.storing.codec import decode
+from pytest_tokbudget.storing.refresh import append_sessions, propose_anchor
+from pytest_tokbudget.storing.refresh_log import RefreshTerms
+
+from .builders import STEADY, h200_class, run, workload
+
+Edit = Callable[[dict[str, Any]], object]
+
+
+def _measured(tok_s: float) -> RunRecord:
+    """A run with all that a session may keep: canaries, conditions, tokens step by step."""
+    tokens = round(tok_s * 10)
+    counts = [tokens // 100] * 99 + [tokens - 99 * (tokens // 100)]
+    times = [5_000_000_000 + 100_000_000 * at for at in range(1, 101)]
+    return run(
+        tok_s,
+        marks=[
+            MarkSeries(
+                worker="w",
+                counts=True,
+                times_ns=times,
+                tokens={"real": counts},
+                window=(-1, 99),
+                window_ns=(5_000_000_000, 15_000_000_000),
+            )
+        ],
+        canaries=[
+            CanarySeries(name="host_loop", where="before", times_ns=[1], durations_ns=[10**6])
+        ],
+        conditions=Conditions(
+            seconds=12.0, usable_cores=16, core_wait_share=0.01, steal_share=0.002
+        ),
+    )
+
+
+def _refreshed(root: Path, *, times: int) -> Path:
+    """The file of a baseline that was refreshed ``times`` times, with a session appended."""
+    store = BaselineDirectory(root)
+    for number in range(times):
+        terms = RefreshTerms(reason=f"why {number}", job=f"job-{number}", today="2026-01-02")
+        rates = [rate * (1 + 0.02 * number) for rate in STEADY]
+        proposal = propose_anchor([_measured(one) for one in rates], old=None, terms=terms)
+        store.replace_anchor(workload(), h200_class(), proposal.sessions, proposal.entry)
+        store.flush()
+    found = store.load(workload(), h200_class())
+    assert isinstance(found, Baseline)
+    later = RefreshTerms(reason="", job="main", today="2026-01-03")
+    appended = append_sessions([_measured(1000.0)], old=found, terms=later)
+    store.append(workload(), h200_class(), appended)
+    store.flush()
+    return store.path_of(workload(), h200_class())
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Path:
+    """A baseline that was refreshed once since it was first made."""
+    return _refreshed(tmp_path, times=2)
+
+
+def _edit(path: Path, *edits: Edit) -> None:
+    data = json.loads(path.read_text())
+    for edit in edits:
+        edit(data)
+    path.write_text(json.dumps(data))
+
+
+def _refusal(path: Path) -> str:
+    """What is said of the file by whatever reads baselines to judge by them."""
+    with pytest.raises(UnreadableError) as caught:
+        BaselineDirectory(path.parents[1]).load(workload(), h200_class())
+    text = str(caught.value)
+    assert text.startswith(f"{path}: ")
+    assert text.endswith("restore it from git, or delete it and refresh (--tokbudget-refresh)")
+    return text
+
+
+def _set(value: object, *keys: str | int) -> Edit:
+    def edit(data: Any) -> None:
+        for key in keys[:-1]:
+            data = data[key]
+        data[keys[-1]] = value
+
+    return edit
+
+
+IMPOSSIBLE = [
+    (_set(-1e-6, "learned", "variance"), "learned.variance is -1e-06, expected 0 or more"),
+    (_set(-1.0, "learned", "degrees"), "learned.degrees is -1.0, expected 0 or more"),
+    (_set(0, "learned", "jobs"), "learned.jobs is 0, expected 1 or more"),
+    (_set(-5.0, "anchor", 2, "tok_s"), "anchor[2].tok_s is -5.0, expected a number above 0"),
+    (_set(0, "appended", 0, "tok_s"), "appended[0].tok_s is 0.0, expected a number above 0"),
+    (_set(0, "anchor", 0, "seconds"), "anchor[0].seconds is 0.0, expected a number above 0"),
+    (_set(0, "anchor", 0, "steps"), "anchor[0].steps is 0, expected 1 or more"),
+    (_set(-1, "anchor", 0, "warmup_steps"), "anchor[0].warmup_steps is -1, expected 0 or more"),
+    (_set(-0.5, "anchor", 0, "warmup_seconds"), "anchor[0].warmup_seconds is -0.5"),
+    (_set(-1, "anchor", 0, "unix_s"), "anchor[0].unix_s is -1, expected 0 or more"),
+    (_set(0, "anchor", 0, "usable_cores"), "anchor[0].usable_cores is 0, expected 1 or more"),
+    (_set(1.5, "anchor", 0, "steal_share"), "anchor[0].steal_share is 1.5, expected a share"),
+    (_set(-0.1, "anchor", 0, "core_wait_share"), "anchor[0].core_wait_share is -0.1"),
+    (_set(2.0, "anchor", 0, "power_capped_share"), "anchor[0].power_capped_share is 2.0"),
+    (
+        _set(0.0, "anchor", 1, "canaries_ms", "around/host_loop"),
+        "anchor[1].canaries_ms['around/host_loop'] is 0.0, expected a number above 0",
+    ),
+    (
+        _set(-1, "anchor", 1, "counters", "counts", "syncs_stream"),
+        "anchor[1].counters.counts['syncs_stream'] is -1, expected 0 or more",
+    ),
+    (
+        _set([3, 0], "anchor", 1, "counters", "counts", "memsets"),
+        "anchor[1].counters.counts['memsets'][1] is 0, expected 1 or more",
+    ),
+    (
+        _set([5, 2], "anchor", 1, "counters", "varying", "memsets"),
+        "anchor[1].counters.varying['memsets'] is [5, 2], expected the smaller end first",
+    ),
+    (_set(0, "log", 1, "new_tok_s"), "log[1].new_tok_s is 0.0, expected a number above 0"),
+    (_set(-3, "log", 1, "old_tok_s"), "log[1].old_tok_s is -3.0, expected a number above 0"),
+    (_set(-100, "log", 1, "change_pct"), "log[1].change_pct is -100.0, expected a percentage"),
+    (_set([-101, 5], "log", 1, "change_ci_pct"), "log[1].change_ci_pct[0] is -101.0, expected"),
+    (_set([5, 1], "log", 1, "change_ci_pct"), "log[1].change_ci_pct is [5.0, 1.0], expected the"),
+]
+
+
+@pytest.mark.parametrize(("edit", "said"), IMPOSSIBLE, ids=[said for _, said in IMPOSSIBLE])
+def test_a_figure_that_no_measurement_gives_is_named(stored: Path, edit: Edit, said: str) -> None:
+    _edit(stored, edit)
+
+    assert said in _refusal(stored)
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity", "1e999", "null"])
+def test_what_is_no_number_is_none(stored: Path, value: str) -> None:
+    text, edited = re.subn(r'"variance": [^,\n]+', f'"variance": {value}', stored.read_text())
+    assert edited == 1
+    stored.write_text(text)
+
+    assert "expected a Baseline, found" in _refusal(stored)
+
+
+def test_many_flaws_are_counted_and_the_first_shown(stored: Path) -> None:
+    _edit(stored, *(_set(0, "anchor", at, "tok_s") for at in range(5)))
+
+    text = _refusal(stored)
+
+    assert "anchor[2].tok_s" in text
+    assert "anchor[3].tok_s" not in text
+    assert "; and 2 more; restore" in text
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_what_refreshes_and_appends_write_is_read(tmp_path: Path, times: int) -> None:
+    path = _refreshed(tmp_path, times=times)
+
+    found = BaselineDirectory(tmp_path).load(workload(), h200_class())
+
+    assert isinstance(found, Baseline)
+    assert len(found.log) == times
+    assert msgspec.json.decode(path.read_bytes(), type=Baseline) == found
+
+
+def test_the_baselines_of_this_repository_are_read() -> None:
+    paths = sorted((Path(__file__).parents[2] / "baselines").glob("*/*.json"))
+
+    assert paths
+    for path in paths:
+        assert decode(path.read_bytes(), Baseline, path=path, what_next="").anchor
