@@ -91,8 +91,8 @@ def load(path: Path, kind: type[R], *, what_next: str) -> R:
 
     ``what_next`` tells a person what to do when the file cannot be used. Raises FileNotFoundError
     for no such file, NewerSchemaError for one of a newer version of this package, UnreadableError
-    for one that is truncated, not JSON, another kind of record, or a baseline whose figures no
-    measurement gives.
+    for one that is truncated, not JSON, another kind of record, of a schema that never was, or a
+    baseline whose figures no measurement gives.
     """
     try:
         data = path.read_bytes()
@@ -111,6 +111,12 @@ def decode(data: bytes, kind: type[R], *, path: Path, what_next: str) -> R:
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         found = _diagnosis(data, str(error))
         raise UnreadableError(f"{path}: expected a {name}, found {found}; {what_next}") from error
+    if header.schema < 1:
+        known = "1, the only one" if SCHEMA == 1 else f"one of 1 to {SCHEMA}"
+        raise UnreadableError(
+            f"{path}: says schema {header.schema}, and there never was such a schema: "
+            f"expected {known}; {what_next}"
+        )
     if header.schema > SCHEMA:
         raise NewerSchemaError(
             f"{path}: written with schema {header.schema}, this pytest-tokbudget reads up to "

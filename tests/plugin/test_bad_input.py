@@ -118,6 +118,7 @@ def test_a_run_that_measured_nothing_exits_5(bare_project: Project) -> None:
     [
         (lambda text: text[: len(text) // 2], "baselines"),
         (lambda text: text.replace('"schema": 1', '"schema": 99'), "schema 99"),
+        (lambda text: text.replace('"schema": 1', '"schema": 0'), "never was such a schema"),
         (lambda text: text.replace("test_step", "test_other"), "test_other"),
         (
             lambda text: text.replace(
@@ -126,7 +127,7 @@ def test_a_run_that_measured_nothing_exits_5(bare_project: Project) -> None:
             "learned.variance is -1.0, expected 0 or more",
         ),
     ],
-    ids=["truncated", "newer", "another-test", "negative-variance"],
+    ids=["truncated", "newer", "no-schema", "another-test", "negative-variance"],
 )
 def test_a_bad_baseline_file_fails_the_test_and_stays(
     project: Project, damage: object, expected: str

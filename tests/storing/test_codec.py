@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from pytest_tokbudget.errors import NewerSchemaError, StoreError, UnreadableError
 from pytest_tokbudget.records.base import SCHEMA
 from pytest_tokbudget.records.baseline import Baseline, Spread
+from pytest_tokbudget.records.result import RunResult
+from pytest_tokbudget.records.run import RunRecord
 from pytest_tokbudget.storing.codec import decode, encode_baseline, encode_compact, load
 
 from .builders import baseline, entry, run, session, workload
@@ -102,6 +104,23 @@ def test_a_newer_schema_is_refused_whatever_else_it_holds() -> None:
 
     with pytest.raises(NewerSchemaError, match=f"schema {SCHEMA + 1}.*up to {SCHEMA}.*upgrade"):
         _again(data)
+
+
+@pytest.mark.parametrize("schema", [0, -1, -99])
+@pytest.mark.parametrize("kind", [Baseline, RunRecord, RunResult])
+def test_a_schema_that_never_was_is_refused(
+    kind: type[Baseline | RunRecord | RunResult], schema: int
+) -> None:
+    whole = GOOD if kind is Baseline else encode_compact(run())
+    data = json.dumps({**json.loads(whole), "schema": schema}).encode()
+
+    with pytest.raises(UnreadableError) as caught:
+        decode(data, kind, path=Path("b.json"), what_next="do this")
+
+    assert str(caught.value) == (
+        f"b.json: says schema {schema}, and there never was such a schema: expected 1, the only "
+        "one; do this"
+    )
 
 
 def test_a_directory_in_the_place_of_a_file_is_a_store_error(tmp_path: Path) -> None:
