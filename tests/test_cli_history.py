@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from pytest_tokbudget.cli import main
-from pytest_tokbudget.records.baseline import Baseline
+from pytest_tokbudget.records.baseline import Baseline, Spread
 from pytest_tokbudget.storing.artifacts import ReportDirectory
 from pytest_tokbudget.storing.baselines import BaselineDirectory
 from pytest_tokbudget.storing.codec import encode_baseline
@@ -48,7 +48,11 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
     )
     log = [moved(None, 1000.0, "first"), moved(1000.0, 970.0, "a cost"), moved(970.0, 940.0, "b")]
     for index, tok_s in enumerate((1000.0, 970.0, 940.0)):
-        one = msgspec.structs.replace(stored(20_000 + 10 * index, tok_s, 4), log=log[: index + 1])
+        one = msgspec.structs.replace(
+            stored(20_000 + 10 * index, tok_s, 4),
+            learned=Spread(variance=1e-6, degrees=4.0, jobs=5) if index else None,
+            log=log[: index + 1],
+        )
         repository.commit({str(path): encode_baseline(one).decode()})
     return repository
 

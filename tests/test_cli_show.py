@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_tokbudget.cli import main
-from pytest_tokbudget.records.baseline import Baseline, RefreshEntry, StoredSession
+from pytest_tokbudget.records.baseline import Baseline, RefreshEntry, Spread, StoredSession
 from pytest_tokbudget.records.machine import MachineClass, Software
 from pytest_tokbudget.records.result import RunResult, TestResult
 from pytest_tokbudget.records.workload import Workload
@@ -55,6 +55,7 @@ BASELINE = Baseline(
     token_kind="real",
     anchor=[stored(tok_s, "one") for tok_s in (990.0, 1000.0, 1010.0)],
     appended=[stored(1005.0, "two")],
+    learned=Spread(variance=0.0001, degrees=4.0, jobs=2),
     log=[
         RefreshEntry(date="2026-01-01", commit="99aa00bb11cc", reason="first", new_tok_s=900.0),
         RefreshEntry(
@@ -62,8 +63,8 @@ BASELINE = Baseline(
             commit=None,
             reason="fused AdamW",
             old_tok_s=900.0,
-            new_tok_s=1000.0,
-            change_pct=11.1,
+            new_tok_s=999.9667,
+            change_pct=11.10741,
             change_ci_pct=(9.0, 13.4),
         ),
     ],
@@ -115,7 +116,7 @@ def test_a_baseline_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
         "  tok/s     1,000 (real tokens)",
         "  anchor    990 · 1,000 · 1,010 tok/s",
         "  appended  1,005 tok/s",
-        "  spread    0.83 % between sessions (3 degrees of freedom, 2",
+        "  spread    0.83 % between sessions (7 degrees of freedom, 4",
         "            jobs)",
         "  machine   cpu-amd-epyc-2c: usable_cores 2",
         "",

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from ..analysis.stats import pool_learned
-from ..errors import MismatchError, RefreshRefusedError, StoreError
+from ..errors import MismatchError, RefreshRefusedError, StoreError, UnreadableError
 from ..records.base import SCHEMA, Unavailable
 from ..records.baseline import Baseline, RefreshEntry, StoredSession
 from ..records.evidence import Evidence
@@ -19,6 +19,7 @@ from ..records.workload import Workload
 from .atomic import check_writable, locked, remove_leftovers, write_all
 from .codec import encode_baseline, load
 from .machine_class import ACCELERATOR_FIELDS, describe_differences, differing_fields
+from .refresh import FEWEST_SESSIONS
 from .refresh_log import against, like_for_like
 from .workload_identity import file_name
 
@@ -171,14 +172,18 @@ class BaselineDirectory:
         return encode_baseline(baseline)
 
     def _read(self, path: Path) -> Baseline | None:
+        what_next = "restore it from git, or delete it and refresh (--tokbudget-refresh)"
         try:
-            return load(
-                path,
-                Baseline,
-                what_next="restore it from git, or delete it and refresh (--tokbudget-refresh)",
-            )
+            found = load(path, Baseline, what_next=what_next)
         except FileNotFoundError:
             return None
+        # Candidates, which are read elsewhere, may have fewer.
+        if len(found.anchor) < FEWEST_SESSIONS:
+            raise UnreadableError(
+                f"{path}: anchor has {len(found.anchor)} of the sessions that a verdict rests on, "
+                f"expected {FEWEST_SESSIONS} or more; {what_next}"
+            )
+        return found
 
     def _not_found(self, workload: Workload, machine: MachineClass, path: Path) -> Unavailable:
         others = sorted(self._root.glob(f"*/{path.name}"))

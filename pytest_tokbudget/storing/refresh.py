@@ -114,7 +114,8 @@ def append_sessions(
 def candidate(runs: Sequence[RunRecord], *, terms: RefreshTerms) -> Baseline:
     """The baseline that the fit ones of these runs would make: to look at, or to move by hand.
 
-    It may have fewer sessions than a verdict needs. Raises RefreshRefusedError if none is fit.
+    It may have fewer sessions than a verdict needs, and is then refused among the baselines. Raises
+    RefreshRefusedError if none is fit.
     """
     sessions = _fit(runs, terms)
     return Baseline(

@@ -14,6 +14,7 @@ from pathlib import Path
 from ..errors import UnreadableError
 from ..records.baseline import Baseline, StoredSession
 from ..records.counters import ExactCounters
+from .contradictions import contradictions
 
 _MOST_SHOWN = 3
 
@@ -30,8 +31,7 @@ _ABOVE_0 = _Right("a number above 0", lambda value: value > 0)
 _FROM_0 = _Right("0 or more", lambda value: value >= 0)
 _FROM_1 = _Right("1 or more", lambda value: value >= 1)
 _SHARE = _Right("a share from 0 to 1", lambda value: 0 <= value <= 1)
-_CHANGE = _Right("a percentage above -100", lambda value: value > -100)
-_CHANGE_END = _Right("a percentage of -100 or more", lambda value: value >= -100)
+_CHANGE = _Right("a percentage of -100 or more", lambda value: value >= -100)
 
 _SESSION = {
     "tok_s": _ABOVE_0,
@@ -51,7 +51,7 @@ _ENTRY = {"new_tok_s": _ABOVE_0, "old_tok_s": _ABOVE_0, "change_pct": _CHANGE}
 
 def check_figures(baseline: Baseline, *, path: Path, what_next: str) -> None:
     """Raise UnreadableError, naming field, value and what is right, if a figure cannot be one."""
-    flaws = list(_impossible(baseline))
+    flaws = list(_impossible(baseline)) or list(contradictions(baseline))
     if flaws:
         more = len(flaws) - _MOST_SHOWN
         shown = "; ".join(flaws[:_MOST_SHOWN]) + (f"; and {more} more" if more > 0 else "")
@@ -69,7 +69,7 @@ def _impossible(baseline: Baseline) -> Iterator[str]:
         at = f"log[{index}]"
         yield from _wrong(at, entry, _ENTRY)
         if entry.change_ci_pct is not None:
-            yield from _ordered(f"{at}.change_ci_pct", entry.change_ci_pct, _CHANGE_END)
+            yield from _ordered(f"{at}.change_ci_pct", entry.change_ci_pct, _CHANGE)
 
 
 def _of_session(at: str, session: StoredSession) -> Iterator[str]:

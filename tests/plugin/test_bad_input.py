@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import pytest
 
 from .conftest import Project
@@ -126,8 +129,31 @@ def test_a_run_that_measured_nothing_exits_5(bare_project: Project) -> None:
             ),
             "learned.variance is -1.0, expected 0 or more",
         ),
+        (
+            lambda text: text.replace(
+                '"learned": null', '"learned": {"variance": 1.0, "degrees": 4.0}'
+            ),
+            "learned is a spread, expected null",
+        ),
+        (
+            lambda text: json.dumps({**(whole := json.loads(text)), "anchor": whole["anchor"][:2]}),
+            "anchor has 2 of the sessions that a verdict rests on, expected 3 or more",
+        ),
+        (
+            lambda text: re.sub('"usable_cores": [0-9]+', '"usable_cores": 4096', text),
+            "anchor[0].usable_cores is 4096, expected",
+        ),
     ],
-    ids=["truncated", "newer", "no-schema", "another-test", "negative-variance"],
+    ids=[
+        "truncated",
+        "newer",
+        "no-schema",
+        "another-test",
+        "negative-variance",
+        "contradicted-variance",
+        "small-anchor",
+        "other-cores",
+    ],
 )
 def test_a_bad_baseline_file_fails_the_test_and_stays(
     project: Project, damage: object, expected: str

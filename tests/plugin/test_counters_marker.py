@@ -38,7 +38,8 @@ def test_another_number_of_tokens_a_step_fails_and_lost_counters_too(bare_projec
 
     (path,) = bare_project.baseline_files
     data = json.loads(path.read_text())
-    del data["anchor"][2]["counters"]
+    for session in data["anchor"]:
+        del session["counters"]
     path.write_text(json.dumps(data))
     lost = bare_project.run("--tokbudget")
     assert lost.ret == 1

@@ -124,6 +124,14 @@ def entry(reason: str = "first", rates: Sequence[float] = STEADY) -> RefreshEntr
     )
 
 
+def moved(rates: Sequence[float], old_tok_s: float = 1000.0) -> RefreshEntry:
+    """The line of a log where an anchor of ``rates`` replaced one of ``old_tok_s``."""
+    new = entry("moved", rates)
+    return msgspec.structs.replace(
+        new, old_tok_s=old_tok_s, change_pct=100 * (new.new_tok_s / old_tok_s - 1)
+    )
+
+
 def baseline(rates: Sequence[float] = STEADY, **changes: Any) -> Baseline:
     base = Baseline(
         workload=workload(),

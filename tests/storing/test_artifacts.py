@@ -127,7 +127,7 @@ def test_the_oldest_records_go_and_nothing_else_does(tmp_path: Path) -> None:
 
 def test_a_candidate_stands_as_it_would_in_the_baselines(tmp_path: Path) -> None:
     terms = RefreshTerms(reason="no baseline yet", job="j", today="2026-01-02")
-    made = candidate(runs([1000.0, 1000.0]), terms=terms)
+    made = candidate(runs([1000.0, 1000.0, 1000.0]), terms=terms)
 
     path = ReportDirectory(tmp_path).write_candidate(made)
 

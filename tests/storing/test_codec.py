@@ -16,7 +16,7 @@ from pytest_tokbudget.records.result import RunResult
 from pytest_tokbudget.records.run import RunRecord
 from pytest_tokbudget.storing.codec import decode, encode_baseline, encode_compact, load
 
-from .builders import baseline, entry, run, session, workload
+from .builders import baseline, moved, run, session, workload
 
 FIGURES = st.floats(min_value=1e-9, max_value=1e15)
 JSON = st.recursive(
@@ -41,8 +41,8 @@ def test_rewriting_a_baseline_changes_nothing(
     made = baseline(
         workload=workload(declaration=declaration),
         anchor=[session(rate) for rate in rates],
-        learned=Spread(variance=variance, degrees=7.5),
-        log=[msgspec.structs.replace(entry(), change_ci_pct=(-1.0, rates[0]))],
+        learned=Spread(variance=variance, degrees=7.5, jobs=2),
+        log=[msgspec.structs.replace(moved(rates), change_ci_pct=(-1.0, rates[0]))],
     )
 
     once = encode_baseline(made)

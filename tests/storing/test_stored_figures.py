@@ -17,11 +17,11 @@ from pytest_tokbudget.records.conditions import Conditions
 from pytest_tokbudget.records.marks import MarkSeries
 from pytest_tokbudget.records.run import CanarySeries, RunRecord
 from pytest_tokbudget.storing.baselines import BaselineDirectory
-from pytest_tokbudget.storing.codec import decode
+from pytest_tokbudget.storing.codec import decode, encode_baseline
 from pytest_tokbudget.storing.refresh import append_sessions, propose_anchor
 from pytest_tokbudget.storing.refresh_log import RefreshTerms
 
-from .builders import STEADY, h200_class, run, workload
+from .builders import STEADY, baseline, entry, h200_class, run, session, sessions, workload
 
 Edit = Callable[[dict[str, Any]], object]
 
@@ -135,7 +135,7 @@ IMPOSSIBLE = [
     ),
     (_set(0, "log", 1, "new_tok_s"), "log[1].new_tok_s is 0.0, expected a number above 0"),
     (_set(-3, "log", 1, "old_tok_s"), "log[1].old_tok_s is -3.0, expected a number above 0"),
-    (_set(-100, "log", 1, "change_pct"), "log[1].change_pct is -100.0, expected a percentage"),
+    (_set(-101, "log", 1, "change_pct"), "log[1].change_pct is -101.0, expected a percentage"),
     (_set([-101, 5], "log", 1, "change_ci_pct"), "log[1].change_ci_pct[0] is -101.0, expected"),
     (_set([5, 1], "log", 1, "change_ci_pct"), "log[1].change_ci_pct is [5.0, 1.0], expected the"),
 ]
@@ -146,6 +146,94 @@ def test_a_figure_that_no_measurement_gives_is_named(stored: Path, edit: Edit, s
     _edit(stored, edit)
 
     assert said in _refusal(stored)
+
+
+def _delete(*keys: str | int) -> Edit:
+    def edit(data: Any) -> None:
+        for key in keys[:-1]:
+            data = data[key]
+        del data[keys[-1]]
+
+    return edit
+
+
+def _scale_variance(factor: float) -> Edit:
+    def edit(data: dict[str, Any]) -> None:
+        data["learned"]["variance"] *= factor
+
+    return edit
+
+
+CONTRADICTED = [
+    (_scale_variance(9.0), "expected what gives the interval of log[-1].change_ci_pct"),
+    (_set(0.0004, "learned", "variance"), "learned.variance is 0.0004, expected what gives the"),
+    (_set(9.0, "learned", "degrees"), "expected what gives the interval of log[-1].change_ci_pct"),
+    (_set(400.0, "learned", "degrees"), "learned.degrees is 400.0, expected 10 or less"),
+    (_set(None, "learned"), "learned is null, expected the spread of the baseline that log[-1]"),
+    (_delete("learned"), "learned is null, expected the spread of the baseline that log[-1]"),
+    (_set(None, "log", 1, "change_ci_pct"), "log[-1].change_ci_pct is null, expected the interval"),
+    (_set(None, "log", 1, "old_tok_s"), "learned is a spread, expected null: log[-1] replaced no"),
+    (_set([], "log"), "log is empty, expected one entry or more"),
+    (_set([], "anchor"), "anchor is empty, expected one entry or more"),
+    (_set(64, "anchor", 3, "usable_cores"), "anchor[3].usable_cores is 64, expected 16 as in"),
+    (_set(8, "appended", 0, "usable_cores"), "appended[0].usable_cores is 8, expected 16 as in"),
+    (_set(None, "anchor", 3, "usable_cores"), "anchor[3].usable_cores is null, expected a value"),
+    (_delete("anchor", 2, "counters"), "anchor[2].counters is null, expected a value as in the"),
+]
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    CONTRADICTED,
+    ids=[f"{at}-{said}" for at, (_, said) in enumerate(CONTRADICTED)],
+)
+def test_what_the_rest_of_the_file_contradicts_is_named(
+    stored: Path, edit: Edit, said: str
+) -> None:
+    _edit(stored, edit)
+
+    assert said in _refusal(stored)
+
+
+@pytest.mark.parametrize("kept", [1, 2])
+def test_an_anchor_too_small_for_a_verdict_is_refused(tmp_path: Path, kept: int) -> None:
+    few = baseline(STEADY[:kept])
+    path = BaselineDirectory(tmp_path).path_of(few.workload, few.machine_class)
+    path.parent.mkdir()
+    path.write_bytes(encode_baseline(few))
+
+    assert f"anchor has {kept} of the sessions that a verdict rests on, expected 3" in _refusal(
+        path
+    )
+    assert decode(path.read_bytes(), Baseline, path=path, what_next="").anchor, "to be looked at"
+
+
+@pytest.mark.parametrize("rates", [STEADY, (990.0, 1010.0, 1000.0), (500.0, 1000.0, 1600.0)])
+@pytest.mark.parametrize("replaced", [STEADY, (700.0, 1000.0, 1900.0), (1000.0,) * 4])
+def test_what_was_learned_of_any_spread_agrees_with_its_interval(
+    tmp_path: Path, replaced: tuple[float, ...], rates: tuple[float, ...]
+) -> None:
+    store = BaselineDirectory(tmp_path)
+    for each in (replaced, rates):
+        store.replace_anchor(workload(), h200_class(), sessions(each), entry(rates=each))
+        store.flush()
+
+    found = store.load(workload(), h200_class())
+
+    assert isinstance(found, Baseline)
+    assert found.learned is not None
+
+
+def test_a_pool_may_append_sessions_of_hosts_with_other_cores(tmp_path: Path) -> None:
+    pool = h200_class(pool="night")
+    store = BaselineDirectory(tmp_path)
+    anchor = [session(rate, usable_cores=16) for rate in STEADY]
+    store.replace_anchor(workload(), pool, anchor, entry())
+    store.flush()
+    store.append(workload(), pool, [session(1000.0, "other host", usable_cores=8)])
+    store.flush()
+
+    assert isinstance(store.load(workload(), pool), Baseline)
 
 
 @pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity", "1e999", "null"])
