@@ -17,7 +17,7 @@ from pytest_tokbudget.storing.baselines import BaselineDirectory
 from pytest_tokbudget.storing.codec import encode_baseline
 
 from .launching.ab_repository import Repository
-from .storing.builders import baseline, entry, run, session
+from .storing.builders import baseline, entry, moved, run, session
 
 NODEID = "tests/test_train.py::test_step"
 DAY_S = 86_400
@@ -32,10 +32,6 @@ def stored(first_day: int, tok_s: float, jobs: int) -> Baseline:
     return baseline(anchor=sessions[:1], appended=sessions[1:])
 
 
-def moved(old: float | None, new: float, reason: str) -> msgspec.Struct:
-    return msgspec.structs.replace(entry(reason, [new]), old_tok_s=old)
-
-
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
     """Three committed versions of one baseline: 1,000, then 970, then 940 tok/s."""
@@ -46,7 +42,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
     path = BaselineDirectory(Path("baselines")).path_of(
         baseline().workload, baseline().machine_class
     )
-    log = [moved(None, 1000.0, "first"), moved(1000.0, 970.0, "a cost"), moved(970.0, 940.0, "b")]
+    log = [entry("first", [1000.0]), moved([970.0], 1000.0, "a cost"), moved([940.0], 970.0, "b")]
     for index, tok_s in enumerate((1000.0, 970.0, 940.0)):
         one = msgspec.structs.replace(
             stored(20_000 + 10 * index, tok_s, 4),

@@ -65,7 +65,7 @@ BASELINE = Baseline(
             old_tok_s=900.0,
             new_tok_s=999.9667,
             change_pct=11.10741,
-            change_ci_pct=(9.0, 13.4),
+            change_ci_pct=(9.0, 13.25557),
         ),
     ],
 )

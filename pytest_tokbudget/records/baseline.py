@@ -12,14 +12,17 @@ from .workload import Workload
 class StoredSession(Record, frozen=True, kw_only=True):
     """One accepted session. ``job`` tells invocations apart; ``unix_s`` is when it was measured.
 
+    ``tokens`` are those of the gate's kind in the timing pass, ``seconds`` its length with what it
+    was held for, so that ``tok_s`` is never below their ratio.
     ``canaries_ms`` are median milliseconds by canary (``analysis.canaries.medians_ms``).
     ``usable_cores``, ``core_wait_share`` and ``steal_share`` are those of ``Conditions``;
     ``power_capped_share`` is the largest share of samples in which one of the GPUs was held back by
-    its power limit. ``None`` where it was not read. ``counters`` are its exact ones, ``None`` in
-    older baselines.
+    its power limit. ``None`` where it was not read. ``counters`` are its exact ones; they and
+    ``tokens`` are ``None`` in older baselines.
     """
 
     tok_s: float
+    tokens: int | None = None
     steps: int
     seconds: float
     warmup_steps: int

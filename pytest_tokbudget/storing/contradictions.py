@@ -20,8 +20,9 @@ from ..analysis.spread import (
     student_quantile,
 )
 from ..records.baseline import Baseline, RefreshEntry, Spread
+from .stored_rates import rate_contradictions
 
-_ALL_OR_NONE = ("usable_cores", "counters")
+_ALL_OR_NONE = ("usable_cores", "counters", "tokens")
 """What one refresh stores of each of its sessions, or (in an older version) of none."""
 
 _SAME_WIDTH = 1e-3
@@ -34,6 +35,7 @@ def contradictions(baseline: Baseline) -> Iterator[str]:
         name = "log" if baseline.anchor else "anchor"
         yield f"{name} is empty, expected one entry or more"
         return
+    yield from rate_contradictions(baseline)
     yield from _cores(baseline)
     yield from _kept_of_all(baseline)
     yield from _learned(baseline)
@@ -105,8 +107,8 @@ def _first_spread(baseline: Baseline, learned: Spread, last: RefreshEntry) -> It
     elif not any(abs(stored - one) <= _SAME_WIDTH * one for one in expected):
         yield (
             f"learned.variance is {learned.variance:g}, expected what gives the interval of "
-            f"log[-1].change_ci_pct: ±{_percent(stored)} stands there, ±{_percent(expected[-1])} "
-            "follows from learned and anchor"
+            f"log[-1].change_ci_pct: half of it is {_percent(stored)} there, and "
+            f"{_percent(expected[-1])} by learned and anchor"
         )
 
 

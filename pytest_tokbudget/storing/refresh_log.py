@@ -37,6 +37,7 @@ def stored_session(run: RunRecord, job: str) -> StoredSession:
     timing, commit = run.timing, run.machine.commit
     return StoredSession(
         tok_s=timing.tok_s,
+        tokens=timing.tokens.get(run.budget.token_kind),
         steps=timing.steps,
         seconds=(timing.end_ns - timing.start_ns) / 1e9,
         warmup_steps=run.warmup.steps,

@@ -35,6 +35,7 @@ _CHANGE = _Right("a percentage of -100 or more", lambda value: value >= -100)
 
 _SESSION = {
     "tok_s": _ABOVE_0,
+    "tokens": _FROM_1,
     "steps": _FROM_1,
     "seconds": _ABOVE_0,
     "warmup_steps": _FROM_0,

@@ -143,6 +143,10 @@ def test_a_run_that_measured_nothing_exits_5(bare_project: Project) -> None:
             lambda text: re.sub('"usable_cores": [0-9]+', '"usable_cores": 4096', text),
             "anchor[0].usable_cores is 4096, expected",
         ),
+        (
+            lambda text: re.sub('"tok_s": 256000.0', '"tok_s": 230400.0', text),
+            "anchor[0].tok_s is 230400, expected 256000 or more: 25600 tokens in 0.1 s",
+        ),
     ],
     ids=[
         "truncated",
@@ -153,6 +157,7 @@ def test_a_run_that_measured_nothing_exits_5(bare_project: Project) -> None:
         "contradicted-variance",
         "small-anchor",
         "other-cores",
+        "lowered-rates",
     ],
 )
 def test_a_bad_baseline_file_fails_the_test_and_stays(

@@ -77,7 +77,7 @@ def run(tok_s: float = 1000.0, *, tolerance: float | None = 0.03, **changes: Any
                 start_ns=5_000_000_000,
                 end_ns=15_000_000_000,
                 steps=100,
-                tokens={"real": round(tok_s * 10)},
+                tokens={"real": int(tok_s * 10)},
                 tok_s=tok_s,
             )
         ],
@@ -124,11 +124,15 @@ def entry(reason: str = "first", rates: Sequence[float] = STEADY) -> RefreshEntr
     )
 
 
-def moved(rates: Sequence[float], old_tok_s: float = 1000.0) -> RefreshEntry:
+def moved(rates: Sequence[float], old_tok_s: float = 1000.0, reason: str = "moved") -> RefreshEntry:
     """The line of a log where an anchor of ``rates`` replaced one of ``old_tok_s``."""
-    new = entry("moved", rates)
+    new = entry(reason, rates)
+    ratio = new.new_tok_s / old_tok_s
     return msgspec.structs.replace(
-        new, old_tok_s=old_tok_s, change_pct=100 * (new.new_tok_s / old_tok_s - 1)
+        new,
+        old_tok_s=old_tok_s,
+        change_pct=100 * (ratio - 1),
+        change_ci_pct=(100 * (ratio / 1.02 - 1), 100 * (ratio * 1.02 - 1)),
     )
 
 

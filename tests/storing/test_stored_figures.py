@@ -2,159 +2,71 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from pytest_tokbudget.errors import UnreadableError
 from pytest_tokbudget.records.baseline import Baseline
-from pytest_tokbudget.records.conditions import Conditions
-from pytest_tokbudget.records.marks import MarkSeries
-from pytest_tokbudget.records.run import CanarySeries, RunRecord
 from pytest_tokbudget.storing.baselines import BaselineDirectory
 from pytest_tokbudget.storing.codec import decode, encode_baseline
-from pytest_tokbudget.storing.refresh import append_sessions, propose_anchor
-from pytest_tokbudget.storing.refresh_log import RefreshTerms
 
-from .builders import STEADY, baseline, entry, h200_class, run, session, sessions, workload
-
-Edit = Callable[[dict[str, Any]], object]
-
-
-def _measured(tok_s: float) -> RunRecord:
-    """A run with all that a session may keep: canaries, conditions, tokens step by step."""
-    tokens = round(tok_s * 10)
-    counts = [tokens // 100] * 99 + [tokens - 99 * (tokens // 100)]
-    times = [5_000_000_000 + 100_000_000 * at for at in range(1, 101)]
-    return run(
-        tok_s,
-        marks=[
-            MarkSeries(
-                worker="w",
-                counts=True,
-                times_ns=times,
-                tokens={"real": counts},
-                window=(-1, 99),
-                window_ns=(5_000_000_000, 15_000_000_000),
-            )
-        ],
-        canaries=[
-            CanarySeries(name="host_loop", where="before", times_ns=[1], durations_ns=[10**6])
-        ],
-        conditions=Conditions(
-            seconds=12.0, usable_cores=16, core_wait_share=0.01, steal_share=0.002
-        ),
-    )
-
-
-def _refreshed(root: Path, *, times: int) -> Path:
-    """The file of a baseline that was refreshed ``times`` times, with a session appended."""
-    store = BaselineDirectory(root)
-    for number in range(times):
-        terms = RefreshTerms(reason=f"why {number}", job=f"job-{number}", today="2026-01-02")
-        rates = [rate * (1 + 0.02 * number) for rate in STEADY]
-        proposal = propose_anchor([_measured(one) for one in rates], old=None, terms=terms)
-        store.replace_anchor(workload(), h200_class(), proposal.sessions, proposal.entry)
-        store.flush()
-    found = store.load(workload(), h200_class())
-    assert isinstance(found, Baseline)
-    later = RefreshTerms(reason="", job="main", today="2026-01-03")
-    appended = append_sessions([_measured(1000.0)], old=found, terms=later)
-    store.append(workload(), h200_class(), appended)
-    store.flush()
-    return store.path_of(workload(), h200_class())
+from .builders import STEADY, baseline, entry, h200_class, session, sessions, workload
+from .edited import Edit, drop, edit_file, put, refreshed, refusal
 
 
 @pytest.fixture
 def stored(tmp_path: Path) -> Path:
     """A baseline that was refreshed once since it was first made."""
-    return _refreshed(tmp_path, times=2)
-
-
-def _edit(path: Path, *edits: Edit) -> None:
-    data = json.loads(path.read_text())
-    for edit in edits:
-        edit(data)
-    path.write_text(json.dumps(data))
-
-
-def _refusal(path: Path) -> str:
-    """What is said of the file by whatever reads baselines to judge by them."""
-    with pytest.raises(UnreadableError) as caught:
-        BaselineDirectory(path.parents[1]).load(workload(), h200_class())
-    text = str(caught.value)
-    assert text.startswith(f"{path}: ")
-    assert text.endswith("restore it from git, or delete it and refresh (--tokbudget-refresh)")
-    return text
-
-
-def _set(value: object, *keys: str | int) -> Edit:
-    def edit(data: Any) -> None:
-        for key in keys[:-1]:
-            data = data[key]
-        data[keys[-1]] = value
-
-    return edit
+    return refreshed(tmp_path, times=2)
 
 
 IMPOSSIBLE = [
-    (_set(-1e-6, "learned", "variance"), "learned.variance is -1e-06, expected 0 or more"),
-    (_set(-1.0, "learned", "degrees"), "learned.degrees is -1.0, expected 0 or more"),
-    (_set(0, "learned", "jobs"), "learned.jobs is 0, expected 1 or more"),
-    (_set(-5.0, "anchor", 2, "tok_s"), "anchor[2].tok_s is -5.0, expected a number above 0"),
-    (_set(0, "appended", 0, "tok_s"), "appended[0].tok_s is 0.0, expected a number above 0"),
-    (_set(0, "anchor", 0, "seconds"), "anchor[0].seconds is 0.0, expected a number above 0"),
-    (_set(0, "anchor", 0, "steps"), "anchor[0].steps is 0, expected 1 or more"),
-    (_set(-1, "anchor", 0, "warmup_steps"), "anchor[0].warmup_steps is -1, expected 0 or more"),
-    (_set(-0.5, "anchor", 0, "warmup_seconds"), "anchor[0].warmup_seconds is -0.5"),
-    (_set(-1, "anchor", 0, "unix_s"), "anchor[0].unix_s is -1, expected 0 or more"),
-    (_set(0, "anchor", 0, "usable_cores"), "anchor[0].usable_cores is 0, expected 1 or more"),
-    (_set(1.5, "anchor", 0, "steal_share"), "anchor[0].steal_share is 1.5, expected a share"),
-    (_set(-0.1, "anchor", 0, "core_wait_share"), "anchor[0].core_wait_share is -0.1"),
-    (_set(2.0, "anchor", 0, "power_capped_share"), "anchor[0].power_capped_share is 2.0"),
+    (put(-1e-6, "learned", "variance"), "learned.variance is -1e-06, expected 0 or more"),
+    (put(-1.0, "learned", "degrees"), "learned.degrees is -1.0, expected 0 or more"),
+    (put(0, "learned", "jobs"), "learned.jobs is 0, expected 1 or more"),
+    (put(-5.0, "anchor", 2, "tok_s"), "anchor[2].tok_s is -5.0, expected a number above 0"),
+    (put(0, "appended", 0, "tok_s"), "appended[0].tok_s is 0.0, expected a number above 0"),
+    (put(0, "anchor", 0, "seconds"), "anchor[0].seconds is 0.0, expected a number above 0"),
+    (put(0, "anchor", 0, "steps"), "anchor[0].steps is 0, expected 1 or more"),
+    (put(-1, "anchor", 0, "warmup_steps"), "anchor[0].warmup_steps is -1, expected 0 or more"),
+    (put(-0.5, "anchor", 0, "warmup_seconds"), "anchor[0].warmup_seconds is -0.5"),
+    (put(-1, "anchor", 0, "unix_s"), "anchor[0].unix_s is -1, expected 0 or more"),
+    (put(0, "anchor", 0, "usable_cores"), "anchor[0].usable_cores is 0, expected 1 or more"),
+    (put(1.5, "anchor", 0, "steal_share"), "anchor[0].steal_share is 1.5, expected a share"),
+    (put(-0.1, "anchor", 0, "core_wait_share"), "anchor[0].core_wait_share is -0.1"),
+    (put(2.0, "anchor", 0, "power_capped_share"), "anchor[0].power_capped_share is 2.0"),
     (
-        _set(0.0, "anchor", 1, "canaries_ms", "around/host_loop"),
+        put(0.0, "anchor", 1, "canaries_ms", "around/host_loop"),
         "anchor[1].canaries_ms['around/host_loop'] is 0.0, expected a number above 0",
     ),
     (
-        _set(-1, "anchor", 1, "counters", "counts", "syncs_stream"),
+        put(-1, "anchor", 1, "counters", "counts", "syncs_stream"),
         "anchor[1].counters.counts['syncs_stream'] is -1, expected 0 or more",
     ),
     (
-        _set([3, 0], "anchor", 1, "counters", "counts", "memsets"),
+        put([3, 0], "anchor", 1, "counters", "counts", "memsets"),
         "anchor[1].counters.counts['memsets'][1] is 0, expected 1 or more",
     ),
     (
-        _set([5, 2], "anchor", 1, "counters", "varying", "memsets"),
+        put([5, 2], "anchor", 1, "counters", "varying", "memsets"),
         "anchor[1].counters.varying['memsets'] is [5, 2], expected the smaller end first",
     ),
-    (_set(0, "log", 1, "new_tok_s"), "log[1].new_tok_s is 0.0, expected a number above 0"),
-    (_set(-3, "log", 1, "old_tok_s"), "log[1].old_tok_s is -3.0, expected a number above 0"),
-    (_set(-101, "log", 1, "change_pct"), "log[1].change_pct is -101.0, expected a percentage"),
-    (_set([-101, 5], "log", 1, "change_ci_pct"), "log[1].change_ci_pct[0] is -101.0, expected"),
-    (_set([5, 1], "log", 1, "change_ci_pct"), "log[1].change_ci_pct is [5.0, 1.0], expected the"),
+    (put(0, "log", 1, "new_tok_s"), "log[1].new_tok_s is 0.0, expected a number above 0"),
+    (put(-3, "log", 1, "old_tok_s"), "log[1].old_tok_s is -3.0, expected a number above 0"),
+    (put(-101, "log", 1, "change_pct"), "log[1].change_pct is -101.0, expected a percentage"),
+    (put([-101, 5], "log", 1, "change_ci_pct"), "log[1].change_ci_pct[0] is -101.0, expected"),
+    (put([5, 1], "log", 1, "change_ci_pct"), "log[1].change_ci_pct is [5.0, 1.0], expected the"),
 ]
 
 
 @pytest.mark.parametrize(("edit", "said"), IMPOSSIBLE, ids=[said for _, said in IMPOSSIBLE])
 def test_a_figure_that_no_measurement_gives_is_named(stored: Path, edit: Edit, said: str) -> None:
-    _edit(stored, edit)
+    edit_file(stored, edit)
 
-    assert said in _refusal(stored)
-
-
-def _delete(*keys: str | int) -> Edit:
-    def edit(data: Any) -> None:
-        for key in keys[:-1]:
-            data = data[key]
-        del data[keys[-1]]
-
-    return edit
+    assert said in refusal(stored)
 
 
 def _scale_variance(factor: float) -> Edit:
@@ -166,19 +78,19 @@ def _scale_variance(factor: float) -> Edit:
 
 CONTRADICTED = [
     (_scale_variance(9.0), "expected what gives the interval of log[-1].change_ci_pct"),
-    (_set(0.0004, "learned", "variance"), "learned.variance is 0.0004, expected what gives the"),
-    (_set(9.0, "learned", "degrees"), "expected what gives the interval of log[-1].change_ci_pct"),
-    (_set(400.0, "learned", "degrees"), "learned.degrees is 400.0, expected 10 or less"),
-    (_set(None, "learned"), "learned is null, expected the spread of the baseline that log[-1]"),
-    (_delete("learned"), "learned is null, expected the spread of the baseline that log[-1]"),
-    (_set(None, "log", 1, "change_ci_pct"), "log[-1].change_ci_pct is null, expected the interval"),
-    (_set(None, "log", 1, "old_tok_s"), "learned is a spread, expected null: log[-1] replaced no"),
-    (_set([], "log"), "log is empty, expected one entry or more"),
-    (_set([], "anchor"), "anchor is empty, expected one entry or more"),
-    (_set(64, "anchor", 3, "usable_cores"), "anchor[3].usable_cores is 64, expected 16 as in"),
-    (_set(8, "appended", 0, "usable_cores"), "appended[0].usable_cores is 8, expected 16 as in"),
-    (_set(None, "anchor", 3, "usable_cores"), "anchor[3].usable_cores is null, expected a value"),
-    (_delete("anchor", 2, "counters"), "anchor[2].counters is null, expected a value as in the"),
+    (put(0.0004, "learned", "variance"), "learned.variance is 0.0004, expected what gives the"),
+    (put(9.0, "learned", "degrees"), "expected what gives the interval of log[-1].change_ci_pct"),
+    (put(400.0, "learned", "degrees"), "learned.degrees is 400.0, expected 10 or less"),
+    (put(None, "learned"), "learned is null, expected the spread of the baseline that log[-1]"),
+    (drop("learned"), "learned is null, expected the spread of the baseline that log[-1]"),
+    (put(None, "log", 1, "change_ci_pct"), "log[-1].change_ci_pct is null, expected the interval"),
+    (put(None, "log", 1, "old_tok_s"), "learned is a spread, expected null: log[-1] replaced no"),
+    (put([], "log"), "log is empty, expected one entry or more"),
+    (put([], "anchor"), "anchor is empty, expected one entry or more"),
+    (put(64, "anchor", 3, "usable_cores"), "anchor[3].usable_cores is 64, expected 16 as in"),
+    (put(8, "appended", 0, "usable_cores"), "appended[0].usable_cores is 8, expected 16 as in"),
+    (put(None, "anchor", 3, "usable_cores"), "anchor[3].usable_cores is null, expected a value"),
+    (drop("anchor", 2, "counters"), "anchor[2].counters is null, expected a value as in the"),
 ]
 
 
@@ -190,9 +102,9 @@ CONTRADICTED = [
 def test_what_the_rest_of_the_file_contradicts_is_named(
     stored: Path, edit: Edit, said: str
 ) -> None:
-    _edit(stored, edit)
+    edit_file(stored, edit)
 
-    assert said in _refusal(stored)
+    assert said in refusal(stored)
 
 
 @pytest.mark.parametrize("kept", [1, 2])
@@ -202,9 +114,7 @@ def test_an_anchor_too_small_for_a_verdict_is_refused(tmp_path: Path, kept: int)
     path.parent.mkdir()
     path.write_bytes(encode_baseline(few))
 
-    assert f"anchor has {kept} of the sessions that a verdict rests on, expected 3" in _refusal(
-        path
-    )
+    assert f"anchor has {kept} of the sessions that a verdict rests on, expected 3" in refusal(path)
     assert decode(path.read_bytes(), Baseline, path=path, what_next="").anchor, "to be looked at"
 
 
@@ -242,13 +152,13 @@ def test_what_is_no_number_is_none(stored: Path, value: str) -> None:
     assert edited == 1
     stored.write_text(text)
 
-    assert "expected a Baseline, found" in _refusal(stored)
+    assert "expected a Baseline, found" in refusal(stored)
 
 
 def test_many_flaws_are_counted_and_the_first_shown(stored: Path) -> None:
-    _edit(stored, *(_set(0, "anchor", at, "tok_s") for at in range(5)))
+    edit_file(stored, *(put(0, "anchor", at, "tok_s") for at in range(5)))
 
-    text = _refusal(stored)
+    text = refusal(stored)
 
     assert "anchor[2].tok_s" in text
     assert "anchor[3].tok_s" not in text
@@ -257,7 +167,7 @@ def test_many_flaws_are_counted_and_the_first_shown(stored: Path) -> None:
 
 @pytest.mark.parametrize("times", [1, 2, 3])
 def test_what_refreshes_and_appends_write_is_read(tmp_path: Path, times: int) -> None:
-    path = _refreshed(tmp_path, times=times)
+    path = refreshed(tmp_path, times=times)
 
     found = BaselineDirectory(tmp_path).load(workload(), h200_class())
 
