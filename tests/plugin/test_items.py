@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .conftest import Project
+from .conftest import TEST, Project
 
 MARK = "@pytest.mark.tokbudget(steps=8, warmup=1, tolerance=None, floor='1 tok/s')\n"
 HEAD = "import pytest\nfrom steps import step\n"
@@ -143,6 +143,32 @@ def test_xfail_honours_raises(bare_project: Project) -> None:
     )
 
     result.assert_outcomes(xfailed=2, failed=1)
+
+
+XFAIL = TEST.replace("@pytest.mark.tokbudget", "@pytest.mark.xfail(XFAIL)\n@pytest.mark.tokbudget")
+
+
+@pytest.mark.parametrize(
+    ("marked", "slower", "status", "outcomes"),
+    [
+        ("reason='known'", 3, 0, {"xfailed": 1}),
+        ("reason='known', strict=True", 3, 0, {"xfailed": 1}),
+        ("reason='known', strict=True", 1, 1, {"failed": 1}),
+        ("raises=KeyError", 3, 1, {"failed": 1}),
+    ],
+    ids=["regressed", "regressed-strict", "passed-strict", "other-raises"],
+)
+def test_an_expected_failure_is_expected_whatever_the_verdict(
+    project: Project, marked: str, slower: float, status: int, outcomes: dict[str, int]
+) -> None:
+    project.have_baseline()
+    project.write("test_it.py", XFAIL.replace("XFAIL", marked))
+
+    result = project.run("--tokbudget", slower=slower)
+
+    assert result.ret == status, result.stdout.str()
+    result.assert_outcomes(**outcomes)
+    assert project.only_test["outcome"] == ("REGRESSED" if slower > 1 else "PASS")
 
 
 def test_the_author_can_assert_on_more(bare_project: Project) -> None:
