@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ..errors import LaunchError, UsageError
 from .git import git
+from .sigterm import removed_on_sigterm
 
 PREFIX = "tokbudget-ref-"
 _NAME = re.compile(re.escape(PREFIX) + r"(\d+)-(\d+)-")
@@ -64,17 +65,15 @@ def resolve_ref(rootdir: Path, name: str) -> Ref:
 def worktree_at(ref: Ref) -> Iterator[Path]:
     """Check ``ref`` out in a temporary directory, removed at the end; stale ones are removed first.
 
-    Raises LaunchError where git cannot.
+    SIGTERM is such an end, too (``removed_on_sigterm``). Raises LaunchError where git cannot.
     """
     remove_stale(ref.top)
     path = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-{_started(os.getpid())}-"))
     path = path.resolve()
-    try:
+    with removed_on_sigterm(lambda: _remove(ref.top, path)):
         # A hook of the user's (a build, a download) is for people's checkouts.
         git(ref.top, "-c", f"core.hooksPath={os.devnull}", *_ADD, str(path), ref.sha)
         yield path
-    finally:
-        _remove(ref.top, path)
 
 
 _ADD = ("worktree", "add", "--quiet", "--detach", "--force")
