@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 
 from ..records.machine import Commit
+from .imported import untracked_imports
+from .version_file import only_names_a_version
 
 _TIMEOUT_S = 30
 _SOURCES = ("py", "pyx", "pxd", "pyi", "c", "cc", "cpp", "h", "hpp", "cu", "cuh")
@@ -31,25 +34,29 @@ class _GitError(Exception):
     """A git command failed; the message is git's own."""
 
 
-def read_commit(rootdir: Path, *, exclude: Sequence[Path] = ()) -> Commit:
+def read_commit(
+    rootdir: Path,
+    *,
+    exclude: Sequence[Path] = (),
+    modules: Mapping[str, ModuleType] | None = None,
+) -> Commit:
     """Read the commit checked out at ``rootdir``, through the ``git`` command.
 
     In a submodule it is the submodule's. ``branch`` is None on a detached HEAD. ``dirty_paths`` are
     tracked files that differ from the commit (a changed submodule counts as one), and untracked
-    sources; paths under ``exclude`` and in any ``.tokbudget`` directory are left out. Without git,
-    a repository or a commit, ``sha`` is None and ``reason`` says why; never raises.
+    sources; paths under ``exclude`` and in any ``.tokbudget`` directory are left out.
+    ``untracked_modules`` are those of ``modules`` (name → module) that come from the repository and
+    are neither tracked nor among the changes. Without git, a repository or a commit, ``sha`` is
+    None and ``reason`` says why; never raises.
     """
     try:
         top = Path(_git(rootdir, "rev-parse", "--show-toplevel").rstrip("\n"))
         sha = _git(top, "rev-parse", "--verify", "--end-of-options", "HEAD").strip()
-        dirty = _dirty(top)
+        changed = [one for one in _dirty(top) if not _left_out(one, top, exclude)]
+        ignored = [] if modules is None else _ignored(top, changed, modules)
     except _GitError as error:
         return Commit(reason=str(error))
-    return Commit(
-        sha=sha,
-        branch=_branch(top),
-        dirty_paths=[one for one in dirty if not _left_out(one, top, exclude)],
-    )
+    return Commit(sha=sha, branch=_branch(top), dirty_paths=changed, untracked_modules=ignored)
 
 
 def _git(directory: Path, *arguments: str) -> str:
@@ -103,6 +110,16 @@ def _dirty(top: Path) -> list[str]:
         *(f"*.{suffix}" for suffix in _SOURCES),
     )
     return sorted({one for one in (changed + untracked).split("\0") if one})
+
+
+def _ignored(top: Path, changed: Sequence[str], modules: Mapping[str, ModuleType]) -> list[str]:
+    """What was imported and is told neither by the commit nor by the changes.
+
+    In submodules, too; their untracked files are no changes, but are code all the same.
+    """
+    tracked = _git(top, "ls-files", "--recurse-submodules", "-z").split("\0")
+    found = untracked_imports(top, [*tracked, *changed], modules)
+    return [one for one in found if not only_names_a_version(top / one)]
 
 
 def _left_out(path: str, top: Path, exclude: Sequence[Path]) -> bool:

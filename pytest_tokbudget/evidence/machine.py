@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 
 from ..records.base import Unavailable
 from ..records.machine import Accelerator, MachineRecord
@@ -35,13 +36,15 @@ def read_machine(
     *,
     rootdir: Path,
     exclude: Sequence[Path] = (),
+    modules: Mapping[str, ModuleType] | None = None,
     reader: DriverReader | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> MachineRecord:
     """Describe this machine as the calling process may use it; makes no CUDA context.
 
     ``pool`` is the team's name for its pool of equal machines. ``rootdir`` is where the commit is
-    read, without changes under ``exclude``. Accelerators are those ``CUDA_VISIBLE_DEVICES`` leaves,
+    read, without changes under ``exclude``; ``modules`` are what the measuring process had imported
+    by then. Accelerators are those ``CUDA_VISIBLE_DEVICES`` leaves,
     in CUDA order as far as it can be told (``visible_devices``), with NVML's index. What cannot be
     known stands under ``unavailable``: ``accelerators`` (no driver), ``accelerator_order``,
     ``cpu_model``, ``commit``. Never raises.
@@ -62,7 +65,7 @@ def read_machine(
     model = host.cpu_model()
     if model is None:
         unavailable["cpu_model"] = "neither /proc/cpuinfo nor lscpu names the CPU"
-    commit = read_commit(rootdir, exclude=exclude)
+    commit = read_commit(rootdir, exclude=exclude, modules=modules)
     if commit.sha is None:
         unavailable["commit"] = commit.reason
     return MachineRecord(

@@ -35,12 +35,15 @@ class Software(Record, frozen=True, kw_only=True):
 class Commit(Record, frozen=True, kw_only=True):
     """The checkout measured: ``sha`` is ``None`` outside git, and ``reason`` then says why.
 
-    ``dirty_paths`` are the changed files, relative to the git top level.
+    ``dirty_paths`` are the changed files, relative to the git top level; ``untracked_modules`` the
+    Python files there that the measuring process had imported and that git neither tracks nor
+    shows as changed: ignored ones. A file that only names the version is none of them.
     """
 
     sha: str | None = None
     branch: str | None = None
     dirty_paths: list[str] = []
+    untracked_modules: list[str] = []
     reason: str = ""
 
 

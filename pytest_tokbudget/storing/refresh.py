@@ -178,15 +178,32 @@ def _refuse_unlike(runs: Sequence[RunRecord]) -> None:
 
 def refuse_dirty(paths: Collection[str]) -> None:
     """Raise RefreshRefusedError if ``paths`` were changed and are not committed."""
-    changed = sorted(paths)
-    if changed:
-        shown = ", ".join(changed[:5]) + (f" and {len(changed) - 5} more" if changed[5:] else "")
+    if paths:
         raise RefreshRefusedError(
-            f"uncommitted changes in {shown}: a baseline must be of a commit that others can check "
-            "out; commit them first, or say --tokbudget-allow-dirty"
+            f"uncommitted changes in {_shown(paths)}: a baseline must be of a commit that others "
+            "can check out; commit them first, or say --tokbudget-allow-dirty"
         )
+
+
+def _refuse_untracked(paths: Collection[str]) -> None:
+    """Raise RefreshRefusedError if ``paths`` were imported, and are of no commit."""
+    if paths:
+        raise RefreshRefusedError(
+            f"git does not track {_shown(paths)}, which was imported and measured (what git "
+            "ignores is code, too): a baseline must be of a commit that others can check out; "
+            "track it (git add -f), keep it outside of the repository, or say "
+            "--tokbudget-allow-dirty"
+        )
+
+
+def _shown(paths: Collection[str]) -> str:
+    ordered = sorted(paths)
+    more = f" and {len(ordered) - 5} more" if ordered[5:] else ""
+    return ", ".join(ordered[:5]) + more
 
 
 def _refuse_dirty(runs: Sequence[RunRecord], terms: RefreshTerms) -> None:
     if not terms.allow_dirty:
-        refuse_dirty({path for run in runs for path in run.machine.commit.dirty_paths})
+        commits = [run.machine.commit for run in runs]
+        refuse_dirty({path for one in commits for path in one.dirty_paths})
+        _refuse_untracked({path for one in commits for path in one.untracked_modules})

@@ -35,6 +35,7 @@ class RefreshTerms:
 def stored_session(run: RunRecord, job: str) -> StoredSession:
     """What a baseline keeps of one run."""
     timing, commit = run.timing, run.machine.commit
+    differs = commit.dirty_paths or commit.untracked_modules
     return StoredSession(
         tok_s=timing.tok_s,
         tokens=timing.tokens.get(run.budget.token_kind),
@@ -43,7 +44,7 @@ def stored_session(run: RunRecord, job: str) -> StoredSession:
         warmup_steps=run.warmup.steps,
         warmup_seconds=run.warmup.seconds,
         job=job,
-        commit=f"{commit.sha}-dirty" if commit.sha and commit.dirty_paths else commit.sha,
+        commit=f"{commit.sha}-dirty" if commit.sha and differs else commit.sha,
         host_hash=run.machine.host_hash,
         unix_s=(timing.end_ns + run.unix_offset_ns) // 1_000_000_000,
         software=run.machine.software,

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -34,6 +35,12 @@ def _repository(directory: Path) -> Path:
     _git(directory, "add", ".")
     _git(directory, "commit", "-q", "-m", "one")
     return directory
+
+
+def _write(directory: Path, name: str, text: str) -> None:
+    path = directory / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
 
 
 @pytest.fixture
@@ -94,6 +101,44 @@ def test_ignored_and_excluded_files_are_no_changes(repository: Path) -> None:
     found = read_commit(repository, exclude=[repository / "baselines"]).dirty_paths
 
     assert found == ["baselines_tool.py"]
+
+
+def _imported(*files: Path) -> dict[str, ModuleType]:
+    modules = {}
+    for number, file in enumerate(files):
+        module = ModuleType(f"m{number}")
+        module.__file__ = str(file)
+        modules[module.__name__] = module
+    return modules
+
+
+def test_ignored_files_that_were_imported_are_code_without_a_commit(repository: Path) -> None:
+    _write(repository, ".gitignore", "fast.py\nbuild/\n_version.py\n")
+    _git(repository, "add", ".")
+    _git(repository, "commit", "-q", "-m", "two")
+    for name in ("fast.py", "new.py", "build/slow.py", "build/unused.py", "baselines/x.py"):
+        _write(repository, name, "DEPTH = 3\n")
+    _write(repository, "_version.py", "__version__ = '1.2'\n")
+    files = ("a.py", "fast.py", "new.py", "build/slow.py", "_version.py", "baselines/x.py")
+    modules = _imported(*(repository / one for one in files), Path(os.__file__))
+
+    found = read_commit(repository, exclude=[repository / "baselines"], modules=modules)
+
+    assert found.dirty_paths == ["new.py"]
+    assert found.untracked_modules == ["baselines/x.py", "build/slow.py", "fast.py"]
+    assert read_commit(repository).untracked_modules == []
+
+
+def test_what_a_submodule_tracks_is_tracked(repository: Path, tmp_path: Path) -> None:
+    outer = _repository(tmp_path / "outer")
+    _git(outer, "submodule", "--quiet", "add", str(repository), "inner")
+    _git(outer, "commit", "-q", "-m", "two")
+    _write(outer, "inner/new.py", "DEPTH = 3\n")
+    modules = _imported(outer / "inner" / "a.py", outer / "inner" / "new.py")
+
+    found = read_commit(outer, modules=modules)
+
+    assert (found.dirty_paths, found.untracked_modules) == ([], ["inner/new.py"])
 
 
 def test_exclusion_sees_through_symbolic_links(repository: Path, tmp_path: Path) -> None:

@@ -56,16 +56,16 @@ def test_a_failed_test_writes_nothing_and_the_other_is_stored(bare_project: Proj
     assert "test_a" in path.name
 
 
-def test_uncommitted_changes_are_refused_unless_allowed(project: Project) -> None:
-    def git(*args: str) -> None:
-        who = ("-c", "user.name=t", "-c", "user.email=t@example.org")
+def _commit_all(project: Project) -> None:
+    who = ("-c", "user.name=t", "-c", "user.email=t@example.org")
+    for args in (("init",), ("add", "."), ("commit", "-m", "all")):
         subprocess.run(
             ["git", *who, *args], cwd=project.pytester.path, check=True, capture_output=True
         )
 
-    git("init")
-    git("add", ".")
-    git("commit", "-m", "all")
+
+def test_uncommitted_changes_are_refused_unless_allowed(project: Project) -> None:
+    _commit_all(project)
     project.have_baseline()
     clean = project.run("--tokbudget-refresh=clean", "--tokbudget-sessions=3")
     assert clean.ret == 0, "a new baseline is no change of the code: " + clean.stdout.str()
@@ -82,3 +82,32 @@ def test_uncommitted_changes_are_refused_unless_allowed(project: Project) -> Non
         "--tokbudget-refresh=dirty", "--tokbudget-sessions=3", "--tokbudget-allow-dirty"
     )
     assert allowed.ret == 0, allowed.stdout.str()
+
+
+def test_code_that_git_ignores_is_refused_where_it_was_imported(project: Project) -> None:
+    steps = (project.pytester.path / "steps.py").read_text()
+    imports = "import os, _version\nif 'FAST' in os.environ: import fast\n"
+    project.write("steps.py", imports + steps)
+    project.write(".gitignore", "_version.py\nfast.py\n")
+    _commit_all(project)
+    project.write("_version.py", "__version__ = version = '1.2.3'\n")
+    project.write("fast.py", "DEPTH = 3\n")
+    refresh = ("--tokbudget-refresh=why", "--tokbudget-sessions=3")
+
+    unused = project.run(*refresh)
+    assert unused.ret == 0, unused.stdout.str()
+    before = project.baseline_files[0].read_bytes()
+
+    refused = project.run(*refresh, FAST="1")
+    assert refused.ret == 1
+    text = " ".join(refused.stdout.str().split())
+    assert "git does not track fast.py, which was imported and measured" in text
+    assert "_version.py" not in text
+    appended = project.run("--tokbudget-append", FAST="1")
+    assert appended.ret == 1
+    assert "git does not track fast.py" in " ".join(appended.stdout.str().split())
+    assert project.baseline_files[0].read_bytes() == before
+
+    allowed = project.run(*refresh, "--tokbudget-allow-dirty", FAST="1")
+    assert allowed.ret == 0, allowed.stdout.str()
+    assert project.baseline["log"][-1]["commit"].endswith("-dirty")

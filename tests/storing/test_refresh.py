@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -33,6 +34,11 @@ def _terms(**changes: Any) -> RefreshTerms:
 
 def _dirty(*paths: str) -> list[RunRecord]:
     commit = Commit(sha="c0ffee", dirty_paths=list(paths))
+    return runs(STEADY, machine=machine(commit=commit))
+
+
+def _untracked(path: str) -> list[RunRecord]:
+    commit = Commit(sha="c0ffee", untracked_modules=[path])
     return runs(STEADY, machine=machine(commit=commit))
 
 
@@ -151,8 +157,19 @@ def test_uncommitted_changes_are_refused_by_name() -> None:
         propose_anchor(_dirty(*many), old=None, terms=TERMS)
 
 
-def test_a_baseline_of_uncommitted_code_says_so() -> None:
-    proposal = propose_anchor(_dirty("src/a.py"), old=None, terms=_terms(allow_dirty=True))
+def test_imported_code_that_git_does_not_track_is_refused_by_name() -> None:
+    why = r"git does not track fast\.py, which was imported.*git add -f.*--tokbudget-allow-dirty"
+    old = baseline()
+
+    with pytest.raises(RefreshRefusedError, match=why):
+        propose_anchor(_untracked("fast.py"), old=None, terms=TERMS)
+    with pytest.raises(RefreshRefusedError, match=why):
+        append_sessions(_untracked("fast.py"), old=old, terms=TERMS)
+
+
+@pytest.mark.parametrize("made", [_dirty, _untracked])
+def test_a_baseline_of_uncommitted_code_says_so(made: Callable[[str], list[RunRecord]]) -> None:
+    proposal = propose_anchor(made("src/a.py"), old=None, terms=_terms(allow_dirty=True))
 
     assert {one.commit for one in proposal.sessions} == {"c0ffee-dirty"}
 

@@ -6,6 +6,7 @@ the functions: a worker that only measures loads no judge.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -124,10 +125,15 @@ def conditions() -> ConditionsReader:
 
 
 def machine(settings: Settings) -> MachineRecord:
-    """The machine, its software and the checkout under test."""
+    """The machine, its software, the checkout under test and what of it was imported by now."""
     from ...evidence.machine import read_machine
 
-    return read_machine(settings.pool, rootdir=settings.rootdir, exclude=own_paths(settings))
+    return read_machine(
+        settings.pool,
+        rootdir=settings.rootdir,
+        exclude=own_paths(settings),
+        modules=dict(sys.modules),
+    )
 
 
 def own_paths(settings: Settings) -> tuple[Path, Path]:
