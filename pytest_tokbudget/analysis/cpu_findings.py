@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from ..records.cpu import CoreUse, CpuRecord
+from math import inf
+from typing import NamedTuple
+
+from ..records.cpu import CoreUse, CpuRecord, ThreadClocks
 from .frame_kinds import FrameKind, is_blocking_io
 from .frames import FrameRow, StackTables
 
@@ -18,10 +21,29 @@ FOREIGN_LOAD = 0.25
 FULL = 2
 
 
-def cpu_sentences(record: CpuRecord, tables: StackTables | None) -> list[str]:
-    """Sentences, each only where its figure is worth one."""
-    found = [_gil(record, tables), _collector(record), *_blocking_io(tables), _cores(record)]
-    return [one for one in found if one]
+class _Said(NamedTuple):
+    """A sentence and which share of the time it is about."""
+
+    cost: float
+    text: str
+
+
+def cpu_sentences(
+    record: CpuRecord, tables: StackTables | None, limiting: str | None = None
+) -> list[str]:
+    """Sentences, each only where its figure is worth one, what costs most first.
+
+    What waiting for the GIL costs is in no account (who waits for it looks busy), so it leads. What
+    a role does that only waits for the limiting one costs nothing.
+    """
+    contention = _gil(record, tables)
+    found = [
+        *([_Said(inf, contention)] if contention else []),
+        *_collector(record),
+        *_cores(record.clocks),
+        *_blocking_io(tables, limiting),
+    ]
+    return [one.text for one in sorted(found, key=lambda one: -one.cost)]
 
 
 def _gil(record: CpuRecord, tables: StackTables | None) -> str:
@@ -87,24 +109,25 @@ def _holder(rows: list[FrameRow]) -> str:
     return f"{where} in {named}, {seconds:.1f} CPU s"
 
 
-def _collector(record: CpuRecord) -> str:
+def _collector(record: CpuRecord) -> list[_Said]:
     pauses, length = record.pauses, record.end_ns - record.start_ns
     spent = sum(end - start for start, end in zip(pauses.start_ns, pauses.end_ns))
     if length <= 0 or 100 * spent / length < COLLECTOR_PCT:
-        return ""
+        return []
     longest = max(end - start for start, end in zip(pauses.start_ns, pauses.end_ns))
     threads = record.clocks.threads if record.clocks is not None else []
     names = {one.native_id: one.name for one in threads}
     where = list(dict.fromkeys(names.get(one, f"thread {one}") for one in pauses.native_id))
     full = pauses.generation.count(FULL)
-    return (
+    text = (
         f"the garbage collector took {100 * spent / length:.1f} % of the time, all Python threads "
         f"standing still: {len(pauses.start_ns)} collections ({full} full), "
         f"longest {longest / 1e6:.0f} ms, in {', '.join(where[:4])}"
     )
+    return [_Said(spent / length, text)]
 
 
-def _blocking_io(tables: StackTables | None) -> list[str]:
+def _blocking_io(tables: StackTables | None, limiting: str | None) -> list[_Said]:
     if tables is None:
         return []
     of_role = {one.name: one.exclusive_s for one in tables.by_role}
@@ -113,17 +136,18 @@ def _blocking_io(tables: StackTables | None) -> list[str]:
         whole = sum(of_role.get(one, 0.0) for one in row.roles)
         if not is_blocking_io(row.text) or not whole or row.worker_s / whole < IO_SHARE:
             continue
-        found.append(
-            f"{' and '.join(row.roles)} spent {100 * row.worker_s / whole:.1f} % of its time in "
+        share = row.worker_s / whole
+        text = (
+            f"{' and '.join(row.roles)} spent {100 * share:.1f} % of its time in "
             f"{row.function} ({row.file}:{row.line}): {row.text}"
         )
+        found.append(_Said(share if limiting is None or limiting in row.roles else 0.0, text))
     return found
 
 
-def _cores(record: CpuRecord) -> str:
-    clocks = record.clocks
+def _cores(clocks: ThreadClocks | None) -> list[_Said]:
     if clocks is None or clocks.seconds <= 0:
-        return ""
+        return []
     used = sum(one.cpu_ns[-1] - one.cpu_ns[0] for one in clocks.threads) / 1e9
     waited = sum(
         one.core_wait_ns[-1] - one.core_wait_ns[0] for one in clocks.threads if one.core_wait_ns
@@ -132,19 +156,21 @@ def _cores(record: CpuRecord) -> str:
     wanted = (used + waited / 1e9) / clocks.seconds
     if busy > clocks.usable_cores and wanted > clocks.usable_cores:
         pools = ", ".join(f"{name}={value}" for name, value in sorted(clocks.pool_settings.items()))
-        return (
+        text = (
             f"too few cores: {busy} threads wanted {wanted:.1f} of them on average, "
             f"{clocks.usable_cores} are usable ({pools or 'OMP_NUM_THREADS is not set'})"
         )
+        return [_Said(1.0 - clocks.usable_cores / wanted, text)]
     if busy and waited / 1e9 > FOREIGN_LOAD * wanted * clocks.seconds and _foreign(clocks.cores):
         assert clocks.cores is not None
-        return (
+        text = (
             f"something else used the cores: {busy} busy thread{'s' if busy > 1 else ''} of this "
             f"process waited {waited / 1e9:.1f} s for one; programs outside of it had the "
             f"{clocks.usable_cores} usable ones for {clocks.cores.others_s:.1f} CPU s, and all of "
             f"its own for {clocks.cores.tree_s:.1f}"
         )
-    return ""
+        return [_Said(waited / 1e9 / clocks.seconds / wanted, text)]
+    return []
 
 
 def _foreign(cores: CoreUse | None) -> bool:

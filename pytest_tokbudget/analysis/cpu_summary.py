@@ -60,7 +60,12 @@ def summarize_cpu(
         costs_s=[cost_s for _, cost_s in ranked],
         threads=thread_results(record),
         role=role,
-        sentences=named + cpu_sentences(record, tables) + _by_line(tables, limiting),
+        sentences=[
+            *named[:1],
+            *cpu_sentences(record, tables, limiting),
+            *named[1:],
+            *_by_line(tables, limiting),
+        ],
         sampling=_sampling(record, limiting),
         tables=tables,
         unavailable=dict(record.unavailable),

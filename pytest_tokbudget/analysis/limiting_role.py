@@ -16,7 +16,6 @@ import numpy as np
 
 from ..records.base import Unavailable
 from ..records.marks import MarkSeries, QueueSeries, SpanSeries
-from .queue_use import depth_steps, dips_below
 from .role_use import LEAST_AHEAD, LimitingRole, RoleUse, StarvedQueue
 from .worker_time import TimeKind, WorkerTime, worker_times
 
@@ -122,9 +121,6 @@ def _starved(
         share = sum(_inside_ns(one, window) for one in readers) / length
         if share < STARVED:
             continue
-        depths, lengths = depth_steps(both, *window)
-        low = next((one.low_water for one in both if one.low_water is not None), None)
-        total = int(lengths.sum())
         writers = [one.worker for one in both if one.side == "put"]
         found.append(
             StarvedQueue(
@@ -132,10 +128,6 @@ def _starved(
                 role=_common(roles, [one.worker for one in readers]),
                 fed_by=tuple(dict.fromkeys(roles.get(one, one) for one in writers)),
                 share=share,
-                mean_depth=float((depths * lengths).sum() / total) if total else None,
-                capacity=next((one.capacity for one in both if one.capacity is not None), None),
-                low_water=low,
-                dips=dips_below(depths, low) if low is not None and depths.size else None,
             )
         )
     return sorted(found, key=lambda one: (one.role not in counting, -one.share))

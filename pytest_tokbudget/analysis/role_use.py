@@ -9,6 +9,7 @@ from dataclasses import dataclass
 LEAST_AHEAD = 0.03
 MOST_HEADROOM = 4.0
 """Beyond fivefold the figure rests on hardly any work of the next role."""
+MOST_STARVED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +49,6 @@ class StarvedQueue:
     role: str
     fed_by: tuple[str, ...]
     share: float
-    mean_depth: float | None
-    capacity: int | None
-    low_water: int | None
-    dips: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +65,8 @@ class LimitingRole:
 
     @property
     def sentences(self) -> list[str]:
-        """One sentence on the limiting role, and one on each starved queue."""
-        alike: dict[tuple[str, tuple[str, ...]], list[StarvedQueue]] = defaultdict(list)
-        for one in self.starved:
-            alike[one.role, one.fed_by].append(one)
-        return [_sentence(self), *(_starved_sentence(group) for group in alike.values())]
+        """One sentence on the limiting role, and one on the starved queues where there are any."""
+        return [_sentence(self), *([_starved_sentence(self.starved)] if self.starved else [])]
 
 
 def _sentence(found: LimitingRole) -> str:
@@ -117,18 +111,21 @@ def _open(roles: Sequence[RoleUse]) -> list[RoleUse]:
     return [one for one in roles if one.open_share >= LEAST_AHEAD]
 
 
-def _starved_sentence(alike: Sequence[StarvedQueue]) -> str:
-    """Queues between the same roles share a sentence; figures are those of the most starved."""
-    one = alike[0]
-    depth = "" if one.mean_depth is None else f"; mean depth {one.mean_depth:.1f}"
-    if depth and one.capacity is not None:
-        depth += f" of {one.capacity}"
-    if one.dips is not None:
-        depth += f", {one.dips} dip{'s' if one.dips != 1 else ''} below {one.low_water}"
-    fed = f" (fed by {_and(one.fed_by)})" if one.fed_by else ""
-    others = f" and {len(alike) - 1} like it" if len(alike) > 1 else ""
-    share = f"{one.share:.0%}"
-    return f"{one.role} waited {share} of its time in get of {one.queue!r}{others}{fed}{depth}"
+def _starved_sentence(starved: Sequence[StarvedQueue]) -> str:
+    """Queues between the same roles are told together, with the share of the most starved; their
+    depths stand in the table of queues."""
+    alike: dict[tuple[str, tuple[str, ...]], list[StarvedQueue]] = defaultdict(list)
+    for one in starved:
+        alike[one.role, one.fed_by].append(one)
+    parts: list[str] = []
+    for group in list(alike.values())[:MOST_STARVED]:
+        one = group[0]
+        fed = f" (fed by {_and(one.fed_by)})" if one.fed_by else ""
+        others = f" and {len(group) - 1} like it" if len(group) > 1 else ""
+        unit = "" if parts else " of its time"
+        verb = "" if parts else "waited "
+        parts.append(f"{one.role} {verb}{one.share:.0%}{unit} in get of {one.queue!r}{others}{fed}")
+    return ", ".join(parts)
 
 
 def _and(words: Sequence[str]) -> str:

@@ -16,8 +16,10 @@ MOST_FINDINGS = 5
 MOST_ROWS = 4
 MOST_CAUSES = 3
 MOST_COUNTERS = 4
-FEW_SENTENCES = 2
+FEW_SENTENCES = 3
 """Of a test that passed; run.json has them all."""
+LONGEST_THIRD = 250
+"""Characters of the last of them."""
 FEW_FRAMES, MANY_FRAMES = 3, 6
 FEW_NATIVE, MANY_NATIVE = 2, 5
 MOST_THREADS = 4
@@ -67,7 +69,7 @@ def evidence_rows(result: TestResult) -> Iterator[Row]:
     if not failed:
         for finding in _untold_counters(result):
             yield "counter", finding_text(finding).removeprefix(COUNTER)
-    for sentence in (result.sentences or [])[: None if failed else FEW_SENTENCES]:
+    for sentence in (result.sentences or []) if failed else _few_sentences(result):
         yield "host", sentence
     frames = (result.hot_frames or [])[: MANY_FRAMES if failed else FEW_FRAMES]
     file = ""
@@ -82,6 +84,12 @@ def evidence_rows(result: TestResult) -> Iterator[Row]:
     if result.perturbation:
         yield "probes", _perturbation(result.perturbation)
     yield from _missing(result, failed=failed)
+
+
+def _few_sentences(result: TestResult) -> list[str]:
+    """The foremost; the last of them only if it is short, as one on lines of code may not be."""
+    few = (result.sentences or [])[:FEW_SENTENCES]
+    return few if len(few) < FEW_SENTENCES or len(few[-1]) <= LONGEST_THIRD else few[:-1]
 
 
 def fitting_evidence(text: str, encoding: str) -> str:

@@ -126,6 +126,16 @@ def test_a_pass_is_short_and_a_failure_long(result_of: ResultOf) -> None:
     assert "threads   MainThread (trainer) 98 %" in failed
 
 
+def test_a_pass_tells_the_foremost_sentences_and_no_long_last_one(result_of: ResultOf) -> None:
+    said = ["target limits", "GIL contention", "the collector", "by line of"]
+    short = shown(result_of("PASS", **EVIDENCE | {"sentences": said}))
+    assert [one for one in said if f"host      {one}" in short] == said[:3]
+
+    said[2] = "by line of " + "x " * 150
+    long = shown(result_of("NOT_JUDGED", **EVIDENCE | {"sentences": said}))
+    assert [one for one in said if f"host      {one[:10]}" in long] == said[:2]
+
+
 @pytest.mark.parametrize("outcome", ["PASS", "REGRESSED", "INCONCLUSIVE"])
 @pytest.mark.parametrize("width", [80, 60, 40])
 def test_no_line_is_too_wide_nor_parts_a_number_from_its_unit(
