@@ -144,6 +144,11 @@ def test_show_says_what_evidence_a_baseline_has(capsys: pytest.CaptureFixture[st
 
     text = capsys.readouterr().out
     assert "  evidence  of 2026-01-02: cuda:0 14.5 ms a step\n" in text
-    assert "            hot frames: collate 20 %\n" in text
+    assert "            hot frames, % of all threads' samples: collate 20 %\n" in text
+    newer = msgspec.structs.replace(NOW.hot_frames[0], thread_share=0.9)
+    found = baseline(reference=msgspec.structs.replace(NOW, hot_frames=[newer]))
+    Path("newer.json").write_bytes(encode_baseline(found))
+    assert main(["show", "newer.json"]) == 0
+    assert "hot frames, % of its threads' time: collate 90 %\n" in capsys.readouterr().out
     assert main(["show", "bare.json"]) == 0
     assert "evidence" not in capsys.readouterr().out

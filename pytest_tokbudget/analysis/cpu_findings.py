@@ -154,13 +154,14 @@ def _cores(clocks: ThreadClocks | None) -> list[_Said]:
     )
     busy = sum(_wants_a_core(one.times_ns, one.cpu_ns, one.core_wait_ns) for one in clocks.threads)
     wanted = (used + waited / 1e9) / clocks.seconds
+    lost = waited / 1e9 / clocks.seconds / max(busy, 1)
     if busy > clocks.usable_cores and wanted > clocks.usable_cores:
         pools = ", ".join(f"{name}={value}" for name, value in sorted(clocks.pool_settings.items()))
         text = (
             f"too few cores: {busy} threads wanted {wanted:.1f} of them on average, "
             f"{clocks.usable_cores} are usable ({pools or 'OMP_NUM_THREADS is not set'})"
         )
-        return [_Said(1.0 - clocks.usable_cores / wanted, text)]
+        return [_Said(lost, text)]
     if busy and waited / 1e9 > FOREIGN_LOAD * wanted * clocks.seconds and _foreign(clocks.cores):
         assert clocks.cores is not None
         text = (
@@ -169,7 +170,7 @@ def _cores(clocks: ThreadClocks | None) -> list[_Said]:
             f"{clocks.usable_cores} usable ones for {clocks.cores.others_s:.1f} CPU s, and all of "
             f"its own for {clocks.cores.tree_s:.1f}"
         )
-        return [_Said(waited / 1e9 / clocks.seconds / wanted, text)]
+        return [_Said(lost, text)]
     return []
 
 

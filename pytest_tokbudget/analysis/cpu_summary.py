@@ -13,6 +13,7 @@ from ..records.marks import MarkSeries, QueueSeries, SpanSeries
 from ..records.result import FrameResult, ThreadResult
 from .cpu_findings import cpu_sentences
 from .frame_kinds import FrameKind
+from .frame_threads import FrameThreads
 from .frames import FrameRow, StackTables, stack_tables
 from .limiting_role import limiting_role
 from .role_use import LimitingRole
@@ -55,8 +56,9 @@ def summarize_cpu(
     named = [] if isinstance(role, Unavailable) else role.sentences
     limiting = None if isinstance(role, Unavailable) else role.limiting
     ranked = [] if tables is None else _ranked(tables, limiting)
+    seen = FrameThreads.of(tables, record.stacks, marks, limiting)
     return CpuSummary(
-        hot_frames=[_frame_result(rows) for rows, _ in ranked],
+        hot_frames=[_frame_result(rows, cost_s, seen) for rows, cost_s in ranked],
         costs_s=[cost_s for _, cost_s in ranked],
         threads=thread_results(record),
         role=role,
@@ -85,7 +87,8 @@ def hot_frames(tables: StackTables, limiting: str | None = None) -> list[FrameRe
     somewhere without waiting for others: a disk, a device, a sleep, the GIL. Where one role limits,
     the order is that of the cost without the workers of other roles: those only wait for it.
     """
-    return [_frame_result(rows) for rows, _ in _ranked(tables, limiting)]
+    seen = FrameThreads.of(tables)
+    return [_frame_result(rows, cost_s, seen) for rows, cost_s in _ranked(tables, limiting)]
 
 
 def _ranked(tables: StackTables, limiting: str | None) -> list[tuple[list[FrameRow], float]]:
@@ -116,16 +119,19 @@ def _cost_s(row: FrameRow) -> float:
     return row.worker_s + (cpu * others / row.exclusive_s if row.exclusive_s else 0.0)
 
 
-def _frame_result(rows: list[FrameRow]) -> FrameResult:
+def _frame_result(rows: list[FrameRow], cost_s: float, seen: FrameThreads) -> FrameResult:
     hottest = max(rows, key=lambda one: one.exclusive_s)
     cpu = sum(one.cpu_s for one in rows)
+    threads = list(dict.fromkeys(name for row in rows for name in row.threads))
     return FrameResult(
         function=hottest.function,
         file=hottest.file,
         line=hottest.line,
         share=sum(one.share for one in rows),
         samples=sum(one.samples for one in rows),
-        threads=list(dict.fromkeys(name for row in rows for name in row.threads)),
+        threads=threads,
+        thread_share=seen.share(cost_s, threads),
+        threads_are=seen.kind(threads),
         caller=hottest.caller,
         cpu_s=None if isnan(cpu) else cpu,
     )

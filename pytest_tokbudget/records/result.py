@@ -9,6 +9,11 @@ from .base import SCHEMA, Record
 from .machine import MachineRecord
 from .workload import JsonValue
 
+COUNTING = "counting"
+LIMITING = "limiting"
+SHARED = "shared"
+"""What the threads of a hot frame are to the rate: ``FrameResult.threads_are``."""
+
 
 class StepMs(Record, frozen=True, kw_only=True):
     """Percentiles of step time, in ms."""
@@ -41,7 +46,11 @@ class FrameResult(Record, frozen=True, kw_only=True):
     """One hot frame; ``share`` of all samples, 0 … 1; ``cpu_s`` of it on a CPU, over all threads.
 
     ``caller`` is set where the frame only sleeps: ``"function (file:line)"``. ``ms_per_step`` is
-    what the frame costs its threads; ``None`` where no step ended in the sampled window.
+    what the frame costs its threads, all together; ``None`` where no step ended in the sampled
+    window. ``thread_share`` is the same of all the time of its ``threads``, 0 … 1: CPU time, and in
+    threads that mark steps all that is no wait for others. ``threads_are`` says what they are to
+    the rate: ``"counting"`` (they count the steps), ``"limiting"`` (they are of the role that
+    limits), ``"shared"`` (some of them are), ``None`` (none is).
     """
 
     function: str
@@ -53,6 +62,8 @@ class FrameResult(Record, frozen=True, kw_only=True):
     caller: str | None = None
     cpu_s: float | None = None
     ms_per_step: float | None = None
+    thread_share: float | None = None
+    threads_are: str | None = None
 
 
 class NativeFrameResult(Record, frozen=True, kw_only=True):

@@ -64,13 +64,17 @@ def _evidence(baseline: Baseline) -> list[tuple[str, str]]:
     devices = " · ".join(
         f"{one.device} {milliseconds(one.step_ms)} a step" for one in found.ledgers
     )
+    shown = found.hot_frames[:_MOST_FRAMES]
+    known = all(one.thread_share is not None for one in shown)
     frames = " · ".join(
-        f"{one.function} {percent(100 * one.share)}" for one in found.hot_frames[:_MOST_FRAMES]
+        f"{one.function} {percent(100 * ((one.thread_share if known else one.share) or 0.0))}"
+        for one in shown
     )
+    of = "its threads' time" if known else "all threads' samples"
     since = f"of {baseline.log[-1].date}" if baseline.log else "kept"
     return [
         ("evidence", f"{since}: {devices or 'no device has a ledger'}"),
-        ("", f"hot frames: {frames}" if frames else ""),
+        ("", f"hot frames, % of {of}: {frames}" if frames else ""),
     ]
 
 

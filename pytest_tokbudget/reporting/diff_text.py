@@ -11,8 +11,9 @@ from rich.text import Text
 
 from ..analysis.evidence_diff import DeviceChange, EvidenceDiff, FrameChange
 from .canvas import drawn, unbroken
-from .evidence_text import fitting_evidence, place
+from .evidence_text import fitting_evidence
 from .figures import percent
+from .frame_text import place
 
 MOST_FRAMES = 10
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ..analysis.evidence_findings import has_evidence
 from ..analysis.shares import printed_shares
 from ..records.evidence import NATIVE_NOT_ASKED
-from ..records.result import DeviceResult, Finding, FrameResult, NativeFrameResult, TestResult
+from ..records.result import DeviceResult, Finding, TestResult
 from .figures import fitting, milliseconds, percent
+from .frame_text import frame_rows, native_rows, place
 
 PASSES = ("PASS", "IMPROVED", "RECORDED", "NOT_JUDGED")
 MOST_FINDINGS = 5
@@ -25,11 +26,8 @@ FEW_NATIVE, MANY_NATIVE = 2, 5
 MOST_THREADS = 4
 COUNTER = "counter: "
 """How the cause of a changed counter begins."""
-LONGEST_PATH = 36
 LEAST_THREAD_PCT = 1.0
 LEAST_IDLE_MS = 0.01
-_MODULE_TAG = re.compile(r"\.(?:cpython-|abi3|pypy)[\w.-]*so$")
-_TEMPLATE = re.compile(r"<[^<>]*>")
 _STEERS = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """Control characters, line separators and those that turn the direction of writing."""
 _BUSY = ("compute", "exposed communication", "exposed copy", "exposed memset")
@@ -71,16 +69,12 @@ def evidence_rows(result: TestResult) -> Iterator[Row]:
             yield "counter", finding_text(finding).removeprefix(COUNTER)
     for sentence in (result.sentences or []) if failed else _few_sentences(result):
         yield "host", sentence
-    frames = (result.hot_frames or [])[: MANY_FRAMES if failed else FEW_FRAMES]
-    file = ""
-    for frame in frames:
-        yield ("" if file else "frames"), frame_text(frame, same_file=frame.file == file)
-        file = frame.file
+    yield from frame_rows(result.hot_frames or [], MANY_FRAMES if failed else FEW_FRAMES)
     if failed and result.threads:
         yield "threads", _threads(result)
-    if frames and result.sampling:
+    if result.hot_frames and result.sampling:
         yield "sampled", result.sampling
-    yield from _native_rows(result, MANY_NATIVE if failed else FEW_NATIVE)
+    yield from native_rows(result, MANY_NATIVE if failed else FEW_NATIVE)
     if result.perturbation:
         yield "probes", _perturbation(result.perturbation)
     yield from _missing(result, failed=failed)
@@ -145,14 +139,6 @@ def change_text(device: str, rows_ms: dict[str, float]) -> str:
     return f"{text}: {' · '.join(parts)}" if parts else text
 
 
-def place(file: str, line: int | None) -> str:
-    """Return ``file:line``, a long path shortened from the left by whole directories."""
-    shown = file
-    while len(shown) > LONGEST_PATH and "/" in shown.removeprefix("…/"):
-        shown = f"…/{shown.removeprefix('…/').lstrip('/').partition('/')[2]}"
-    return shown if line is None else f"{shown}:{line}"
-
-
 def device_text(device: DeviceResult) -> str:
     """Return ``busy 95.1 % · idle 4.9 % of 15.8 ms: launch calls 0.31 ms · …``."""
     ledger = device.ledger or {}
@@ -173,49 +159,6 @@ def device_text(device: DeviceResult) -> str:
     causes = [f"{name.removeprefix('idle: ')} {milliseconds(ms)}" for name, ms in idle]
     shown = [*exposed, *causes[:MOST_CAUSES]]
     return f"{text}: {' · '.join(shown)}" if shown else text
-
-
-def frame_text(frame: FrameResult, *, same_file: bool = False) -> str:
-    """Return one hot frame: share, function, place (only its line if ``same_file``), threads."""
-    where = f"line {frame.line}, same file" if same_file else place(frame.file, frame.line)
-    text = f"{percent(100 * frame.share)} {frame.function} ({where})"
-    if frame.caller:
-        text += f" from {frame.caller}"
-    return text + _in_threads(frame.threads)
-
-
-def native_text(frame: NativeFrameResult) -> str:
-    """Return one native frame: share, function, library, the Python function that called it, the
-    user's code that called that, threads."""
-    library = _MODULE_TAG.sub(".so", frame.library)
-    text = f"{percent(100 * frame.share)} {_native_name(frame.function)} ({library})"
-    if frame.caller:
-        text += f" from {frame.caller} ({place(frame.file or '', frame.line)})"
-    if frame.called_from:
-        text += f" from {frame.called_from}"
-    return text + _in_threads(frame.threads)
-
-
-def _native_name(function: str) -> str:
-    """A C++ name without its template arguments, its last parts where it is still long."""
-    shown = function
-    while (plain := _TEMPLATE.sub("", shown)) != shown:
-        shown = plain
-    return shown if len(shown) <= LONGEST_PATH else f"…{shown[-LONGEST_PATH:]}"
-
-
-def _native_rows(result: TestResult, most: int) -> Iterator[Row]:
-    frames = result.native_frames or []
-    if frames:
-        yield "native", f"of {result.native_sampling}:"
-    for frame in frames[:most]:
-        yield "", native_text(frame)
-
-
-def _in_threads(threads: Sequence[str]) -> str:
-    names = ", ".join(threads[:2])
-    more = f" +{len(threads) - 2}" if len(threads) > 2 else ""
-    return f" in {names}{more}" if names else ""
 
 
 def _is_counter(finding: Finding) -> bool:

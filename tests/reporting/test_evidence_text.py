@@ -18,13 +18,8 @@ from pytest_tokbudget.records.result import (
     TestResult,
     ThreadResult,
 )
-from pytest_tokbudget.reporting.evidence_text import (
-    change_text,
-    device_text,
-    frame_text,
-    native_text,
-    place,
-)
+from pytest_tokbudget.reporting.evidence_text import change_text, device_text
+from pytest_tokbudget.reporting.frame_text import frame_text, native_text, place
 from pytest_tokbudget.reporting.terminal import render
 
 ResultOf = Callable[..., TestResult]
@@ -118,7 +113,7 @@ def test_a_pass_is_short_and_a_failure_long(result_of: ResultOf) -> None:
     passed, failed = (shown(result_of(one, **EVIDENCE)) for one in ("PASS", "REGRESSED"))
 
     assert "where the milliseconds went" not in passed
-    assert "threads" not in passed
+    assert "threads   MainThread" not in passed
     assert "syncs_total 2 → 7 a step" in passed
     assert "busy 75.3 % · idle 24.7 % of 19.4 ms" in passed
     assert "y.py" in failed
@@ -218,6 +213,28 @@ def test_long_paths_are_shortened_from_the_left_and_not_repeated() -> None:
     assert place("a.py", None) == "a.py"
     assert place("x" * 90 + ".py", 1) == "x" * 90 + ".py:1"
     assert frame_text(frame("b", line=40), same_file=True).startswith("12 % b (line 40, same file)")
+
+
+def test_frames_say_what_their_figures_are(result_of: ResultOf) -> None:
+    busy = {"share": 0.0033, "thread_share": 0.99, "ms_per_step": 8.08, "threads_are": "counting"}
+    loader = {"share": 0.33, "thread_share": 0.42, "ms_per_step": 126.0, "threads": ["l0", "l1"]}
+    frames = [
+        msgspec.structs.replace(frame("cpu", "test_c.py"), **busy),
+        msgspec.structs.replace(frame("load", "test_c.py"), **loader),
+    ]
+
+    def rows(*some: FrameResult) -> str:
+        text = shown(result_of("PASS", **EVIDENCE | {"hot_frames": list(some)}))
+        return " ".join(text.split("frames  ")[1].split("sampled")[0].split())
+
+    assert rows(*frames) == (
+        "% of the named threads' time, ms a step where they count the steps "
+        "99 %, 8.08 ms cpu (test_c.py:37) in MainThread "
+        "42 % load (line 37, same file) in l0, l1"
+    )
+    assert rows(frames[1]).startswith("% of the named threads' time 42 % load")
+    old = msgspec.structs.replace(frames[1], thread_share=None)
+    assert rows(old).startswith("% of all threads' samples 33 % load")
 
 
 def test_native_frames_say_what_of_and_who_called_them(result_of: ResultOf) -> None:

@@ -29,7 +29,10 @@ PART_KEYS = {
     "step_ms": {"p50", "p95", "max"},
     "devices": {"uuid", "name", "busy_ms_per_step", "idle_pct", "ledger"},
     "threads": {"name", "tid", "role", "cpu_pct"},
-    "hot_frames": {"function", "file", "line", "share", "samples", "threads"},
+    "hot_frames": {
+        *("function", "file", "line", "share", "samples", "threads"),
+        *("caller", "cpu_s", "ms_per_step", "thread_share", "threads_are"),
+    },
     "native_frames": {
         *("function", "library", "caller", "file", "line", "called_from"),
         *("share", "cpu_s", "samples", "threads"),
