@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 from msgspec.structs import replace
 
 from ..records.evidence import Evidence
-from ..records.result import Finding, FrameResult
+from ..records.result import COUNTING, Finding, FrameResult
 from .cpu_summary import MOST_FRAMES
 from .device_growth import LEAST_MS
 from .replay_cause import ReplayCause
@@ -51,13 +51,27 @@ class _Grown(NamedTuple):
     old: _Cost | None
     known: bool
 
+    @property
+    def summed_threads(self) -> int | None:
+        """How many threads it is a sum over; of those that count the steps, one pays each step."""
+        frame = self.cost.hottest
+        many = len(frame.threads) > 1 and frame.threads_are != COUNTING
+        return len(frame.threads) if many else None
+
+    @property
+    def sums_others(self) -> bool:
+        return self.summed_threads is not None and self.cost.hottest.threads_are is None
+
 
 def frame_findings(now: Evidence, then: Evidence | None) -> list[Finding]:
     """Hot frames by how much they grew since ``then``, ms a step; by their cost without it.
 
-    The samples are those taken while nothing but the sampler was attached.
+    The samples are those taken while nothing but the sampler was attached. Sums over several
+    threads that neither count steps nor are of the limiting role come last, however large: they may
+    be many times the step, and cost nothing of it.
     """
-    return [_finding("host", one) for one in _grown(now, then)]
+    grown = sorted(_grown(now, then), key=lambda one: one.sums_others)
+    return [_finding("host", one) for one in grown]
 
 
 def named_by_frames(findings: Sequence[Finding], now: Evidence, then: Evidence) -> list[Finding]:
@@ -126,6 +140,7 @@ def _finding(kind: str, grown: _Grown) -> Finding:
         baseline_ms_per_step=(grown.old.ms if grown.old else 0.0) if grown.known else None,
         delta_ms_per_step=grown.ms if grown.known else None,
         samples=cost.samples,
+        summed_threads=grown.summed_threads,
         method="samples",
     )
 

@@ -116,6 +116,8 @@ class Finding(Record, frozen=True, kw_only=True):
 
     A changed counter (cause ``"counter: kernel_launches"``) has no milliseconds of its own; it has
     ``count_per_step`` and ``baseline_count_per_step``, by its name in ``TestResult.counters``.
+    ``summed_threads`` is set where the milliseconds are the sum over that many threads, which may
+    be more than a step.
 
     ``method`` says how the milliseconds were found: ``"growth"`` against the baseline or
     ``"what-if"`` on a replay; ``other_method_ms_per_step`` is what the other way gives. They are
@@ -134,6 +136,7 @@ class Finding(Record, frozen=True, kw_only=True):
     method: str | None = None
     other_method_ms_per_step: float | None = None
     approximate: bool = False
+    summed_threads: int | None = None
     count_per_step: float | None = None
     baseline_count_per_step: float | None = None
 

@@ -117,6 +117,8 @@ def finding_text(finding: Finding) -> str:
     whereabouts = [one for one in (finding.device, finding.thread) if one]
     if whereabouts:
         text += f", {' · '.join(whereabouts)}"
+    if finding.summed_threads:
+        text += f", sum of {finding.summed_threads} threads"
     if delta is not None and now is not None and then is not None:
         text += f"; {milliseconds(then)} → {milliseconds(now)}"
     if finding.samples:

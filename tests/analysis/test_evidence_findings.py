@@ -98,6 +98,39 @@ def test_the_lines_of_a_function_count_together_and_the_hottest_is_named() -> No
     assert found.delta_ms_per_step == pytest.approx(4)
 
 
+def in_threads(found: Evidence, number: int, kind: str | None) -> Evidence:
+    frames = [
+        replace(one, threads=[f"t-{at}" for at in range(number)], threads_are=kind)
+        for one in found.hot_frames
+    ]
+    return replace(found, hot_frames=frames)
+
+
+def together(*parts: Evidence) -> Evidence:
+    return Evidence(
+        hot_frames=[frame for one in parts for frame in one.hot_frames],
+        frames_ms=[ms for one in parts for ms in one.frames_ms],
+    )
+
+
+def test_a_sum_over_threads_says_so_and_comes_after_what_the_step_pays() -> None:
+    now = together(
+        in_threads(host(("others", 1, 12.0)), 12, None),
+        in_threads(host(("limiting", 1, 5.0)), 5, "limiting"),
+        in_threads(host(("counting", 1, 2.0)), 3, "counting"),
+        host(("alone", 1, 1.0)),
+    )
+    then = replace(now, frames_ms=[2.0, 1.0, 1.0, 0.1])
+
+    for reference in (then, None):
+        assert [(one.cause, one.summed_threads) for one in rank_findings(now, reference)] == [
+            ("host: limiting", 5),
+            ("host: counting", None),
+            ("host: alone", None),
+            ("host: others", 12),
+        ]
+
+
 def test_a_frame_unseen_in_a_short_baseline_is_new() -> None:
     (found,) = rank_findings(host(("f", 1, 2.0), ("g", 1, 3.0)), host(("f", 1, 2.0)))
 

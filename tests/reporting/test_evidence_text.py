@@ -18,7 +18,7 @@ from pytest_tokbudget.records.result import (
     TestResult,
     ThreadResult,
 )
-from pytest_tokbudget.reporting.evidence_text import change_text, device_text
+from pytest_tokbudget.reporting.evidence_text import change_text, device_text, finding_text
 from pytest_tokbudget.reporting.frame_text import frame_text, native_text, place
 from pytest_tokbudget.reporting.terminal import render
 
@@ -96,6 +96,23 @@ def test_a_failure_says_where_right_under_its_reason(result_of: ResultOf) -> Non
         "cuda:0 slower by 5.10 ms: allocator +3.70 · launches +1.20 · compute +0.20" in text
     )
     assert "0.1 ms → 3.8 ms; n = 12" in text
+
+
+def test_a_sum_over_threads_is_called_one() -> None:
+    found = Finding(
+        cause="host: shout",
+        file="a.py",
+        line=3,
+        ms_per_step=11.0,
+        baseline_ms_per_step=1.0,
+        delta_ms_per_step=10.0,
+        summed_threads=12,
+        samples=80,
+    )
+
+    assert finding_text(found) == (
+        "+10 ms host: shout (a.py:3), sum of 12 threads; 1 ms → 11 ms; n = 80"
+    )
 
 
 def test_a_changed_counter_is_said_once(result_of: ResultOf) -> None:
