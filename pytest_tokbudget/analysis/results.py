@@ -25,26 +25,26 @@ from .evidence_findings import (
     ledger_changes,
     rank_findings,
 )
+from .lost_evidence import NO_EVIDENCE
 from .queue_use import queue_results
 from .rates import Floats, pooled_step_times_ms, share_above_twice_median, step_percentiles
 
-_NO_EVIDENCE = "no evidence pass was run"
 _NO_MARKS = "the sessions hold no marks of a counting worker"
 _NO_REFERENCE = "no baseline with a device trace to compare with"
 
 _NOT_MEASURED = {
-    "threads": _NO_EVIDENCE,
-    "hot_frames": _NO_EVIDENCE,
-    "native_frames": _NO_EVIDENCE,
-    "native_sampling": _NO_EVIDENCE,
-    "counters": _NO_EVIDENCE,
-    "findings": _NO_EVIDENCE,
+    "threads": NO_EVIDENCE,
+    "hot_frames": NO_EVIDENCE,
+    "native_frames": NO_EVIDENCE,
+    "native_sampling": NO_EVIDENCE,
+    "counters": NO_EVIDENCE,
+    "findings": NO_EVIDENCE,
     "changed_counters": _NO_REFERENCE,
     "ledger_changes": _NO_REFERENCE,
-    "sentences": _NO_EVIDENCE,
-    "sampling": _NO_EVIDENCE,
-    "perturbation": _NO_EVIDENCE,
-    "ledger": _NO_EVIDENCE,
+    "sentences": NO_EVIDENCE,
+    "sampling": NO_EVIDENCE,
+    "perturbation": NO_EVIDENCE,
+    "ledger": NO_EVIDENCE,
 }
 
 _NO_COMPARISON = {

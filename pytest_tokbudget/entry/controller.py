@@ -7,6 +7,7 @@ from collections.abc import Generator, Sequence
 import pytest
 from msgspec.structs import replace
 
+from ..analysis.lost_evidence import without_evidence
 from ..errors import StoreError, TokbudgetError, UsageError
 from ..records.launch import CapturedSection
 from ..records.result import TestResult
@@ -107,6 +108,7 @@ class Controller:
 
     def _settle(self, item: pytest.Item, verdict: Verdict, reached: Reached) -> None:
         result = self._services.result(verdict, reached.runs, reached.reference)
+        result = without_evidence(result, reached.lost_evidence)
         self._results[item.nodeid] = result
         item.user_properties.extend(self._services.junit_properties(result))
         if verdict.outcome.passes:
@@ -130,7 +132,7 @@ class Controller:
         outcome = "SKIPPED" if skipped else "FAILED"
         reason = error.reason if isinstance(error, SessionFailed) else str(error)
         result = self._services.failed_result(item.nodeid, outcome, reason, reached.runs)
-        self._results[item.nodeid] = result
+        self._results[item.nodeid] = without_evidence(result, reached.lost_evidence)
         if reached.verdict is not None and not skipped:
             text = self._services.result(reached.verdict, reached.runs)
             reached.sections.append(

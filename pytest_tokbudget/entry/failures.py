@@ -98,6 +98,14 @@ def run_of(outcome: WorkerOutcome, item: pytest.Item) -> RunRecord:
     return result.run
 
 
+def what_ended_evidence(outcome: WorkerOutcome) -> str:
+    """In a line, what ended a session in its evidence pass; ``""`` if nothing did."""
+    result = outcome.result
+    if outcome.came_to != "evidence pass" or (result is not None and result.run is not None):
+        return ""
+    return _headline(outcome.failure if result is None else result.reason or result.longrepr)
+
+
 TEARDOWN_KEY = pytest.StashKey[SessionFailed]()
 """What the first failing teardown in a worker ended with; the item's own teardown raises it."""
 

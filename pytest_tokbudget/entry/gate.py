@@ -19,7 +19,7 @@ from ..records.verdict import Outcome, Verdict
 from ..records.workload import Workload
 from .budgets import marker_keywords, resolve
 from .combinations import REFRESH_SESSIONS
-from .failures import TEARDOWN_KEY, SessionFailed, run_of
+from .failures import TEARDOWN_KEY, SessionFailed, run_of, what_ended_evidence
 from .identity import workload_of_item
 from .settings import Settings
 from .wiring.services import Services
@@ -42,12 +42,14 @@ class Reached:
 
     A run after those that ``verdict`` rests on was measured to explain it, and counts for nothing.
     ``reference`` is the evidence of what they were held against, where that is no baseline.
+    ``lost_evidence`` says what ended an evidence pass that began.
     """
 
     runs: list[RunRecord] = field(default_factory=list)
     sections: list[CapturedSection] = field(default_factory=list)
     verdict: Verdict | None = None
     reference: Evidence | None = None
+    lost_evidence: str = ""
 
 
 class Gate:
@@ -100,6 +102,7 @@ class Gate:
         """Keep what a session left, however it ended."""
         index = len(into.runs)
         result = outcome.result
+        into.lost_evidence = into.lost_evidence or what_ended_evidence(outcome)
         if result is not None:
             into.sections += [
                 CapturedSection(title=f"{one.title} (session {index + 1})", text=one.text)

@@ -21,7 +21,7 @@ from .guard import ABORT_GRACE_S, TERM_GRACE_S, Ending
 from .memory import read_oom_counts
 from .output import OutputFollower, tail
 from .processes import kill_marked, signal_group
-from .progress import WORKER_PID, ProgressBlock, ProgressSnapshot
+from .progress import WORKER_PID, ProgressBlock, ProgressSnapshot, last_phase
 from .spec_file import SessionFiles, read_result, write_spec
 
 POLL_S = 0.25
@@ -71,6 +71,7 @@ class ProcessLauncher:
             return WorkerOutcome(
                 result=result,
                 failure=failure,
+                came_to=last_phase(session.progress.snapshot().phase),
                 exit_status=death.worker,
                 log_tail=tail(SessionFiles.of(spec).log),
                 wall_s=time.monotonic() - began,

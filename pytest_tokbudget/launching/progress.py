@@ -18,7 +18,7 @@ ALLOWED_SILENCE_NS = 1
 COUNTING_MARKS = 2
 """Counting marks so far."""
 PHASE = 3
-"""A code of ``PHASES``."""
+"""A code of ``PHASES``, or their number plus the one in which the measurement failed."""
 WORKER_PID = 4
 """The worker's process id, which is its process group too; 0 before it was started."""
 WAIT_STATUS = 5
@@ -35,8 +35,17 @@ PHASES = ("setup", "warm-up", "timing pass", "evidence pass", "done")
 
 
 def phase_name(phase: int) -> str:
-    """The name of a phase code: 0 setup, 1 warm-up, 2 timing, 3 evidence, 4 done."""
-    return PHASES[phase] if 0 <= phase < len(PHASES) else f"unknown phase {phase}"
+    """The name of a phase code: 0 setup, 1 warm-up, 2 timing, 3 evidence, 4 done; from 5 on, what
+    follows upon a failure in phase 0, 1 …"""
+    if not 0 <= phase < 2 * len(PHASES):
+        return f"unknown phase {phase}"
+    name = PHASES[phase % len(PHASES)]
+    return name if phase < len(PHASES) else f"the end after a failed {name}"
+
+
+def last_phase(phase: int) -> str:
+    """The name of the phase that the measurement came to, whether it failed there or not."""
+    return phase_name(phase - len(PHASES) if phase >= len(PHASES) else phase)
 
 
 @dataclass(frozen=True)

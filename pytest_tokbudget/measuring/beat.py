@@ -22,9 +22,9 @@ ALLOWED_SILENCE_NS = 1
 COUNTING_MARKS = 2
 """Slot: counting marks so far."""
 PHASE = 3
-"""Slot: one of the codes below."""
+"""Slot: one of the codes below, or ``FAILED`` plus the one in which the measurement failed."""
 
-SETUP, WARM_UP, TIMING, EVIDENCE, DONE = range(5)
+SETUP, WARM_UP, TIMING, EVIDENCE, DONE, FAILED = range(6)
 
 SECOND_NS = 1_000_000_000
 FIRST_MARK_SILENCE_NS = 30 * 60 * SECOND_NS
@@ -64,6 +64,6 @@ def until_over(beat: Beat, clock: Clock) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        enter(beat, SETUP, clock.monotonic_ns())
+        enter(beat, FAILED + beat[PHASE] % FAILED, clock.monotonic_ns())
         raise
     enter(beat, DONE, clock.monotonic_ns())

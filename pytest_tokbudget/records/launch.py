@@ -84,11 +84,13 @@ class WorkerOutcome(Record, frozen=True, kw_only=True):
     """What the launcher returns for one session.
 
     ``result`` is ``None`` when the process died, hung or never got to the item; ``failure`` then is
-    the whole explanation (exit status, last step, stacks of all threads).
+    the whole explanation (exit status, last step, stacks of all threads). ``came_to`` is the last
+    phase of the measurement (``"evidence pass"``, ``"done"`` …), empty where no worker was started.
     """
 
     result: WorkerResult | None
     failure: str = ""
+    came_to: str = ""
     exit_status: int | None = None
     log_tail: str = ""
     wall_s: float = 0.0

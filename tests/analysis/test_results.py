@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from pytest_tokbudget.analysis import results
+from pytest_tokbudget.analysis.lost_evidence import without_evidence
 from pytest_tokbudget.records.budget import Budget
 from pytest_tokbudget.records.machine import Accelerator, Commit, MachineRecord, Software
 from pytest_tokbudget.records.marks import MarkSeries, QueueSeries
@@ -199,6 +200,23 @@ def test_a_changed_counter_is_a_finding_also_without_evidence() -> None:
     (found,) = result.findings
     assert (found.cause, found.count_per_step, found.ms_per_step) == ("counter: tokens", 2000, None)
     assert result.unavailable["hot_frames"] == "no evidence pass was run"
+
+
+def test_an_evidence_pass_that_did_not_end_is_none_that_was_never_run() -> None:
+    died = results.failed_result("a::b", "FAILED", "it died")
+    explained = results.test_result(verdict_of(""), [run_of(10)])
+
+    for result in (died, explained):
+        assert without_evidence(result, "") == result
+        ended_by = f"{result.nodeid}: the process exited with status 3"
+        why = without_evidence(result, ended_by).unavailable
+        assert (
+            why["hot_frames"]
+            == why["ledger"]
+            == ("the evidence pass began and did not end: the process exited with status 3")
+        )
+        assert "no evidence pass" not in " ".join(why.values())
+    assert without_evidence(died, "x").unavailable["tok_s"] == "no session was complete"
 
 
 def test_a_session_after_the_verdict_is_set_aside() -> None:

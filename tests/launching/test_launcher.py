@@ -105,6 +105,7 @@ def test_a_death_is_explained(
 
     assert outcome.result is None
     assert outcome.exit_status == status
+    assert outcome.came_to == ("timing pass" if behaviour == "segfault" else "setup")
     for each in [behaviour, *words]:
         assert each in outcome.failure
 

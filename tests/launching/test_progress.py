@@ -13,6 +13,7 @@ from pytest_tokbudget.launching.progress import (
     SLOT_COUNT,
     ProgressBlock,
     ProgressSnapshot,
+    last_phase,
     phase_name,
 )
 
@@ -75,4 +76,6 @@ def test_phase_names() -> None:
     assert [phase_name(code) for code in range(5)] == [
         "setup", "warm-up", "timing pass", "evidence pass", "done",
     ]  # fmt: skip
+    assert phase_name(8) == "the end after a failed evidence pass"
+    assert (last_phase(3), last_phase(8)) == ("evidence pass", "evidence pass")
     assert phase_name(17) == "unknown phase 17"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pytest_tokbudget.errors import StepError, UsageError
-from pytest_tokbudget.measuring.beat import DONE, SETUP, TIMING, WARM_UP
+from pytest_tokbudget.measuring.beat import DONE, FAILED, TIMING, WARM_UP
 from pytest_tokbudget.measuring.clock import SystemClock
 from pytest_tokbudget.measuring.loop import measure_steps
 from pytest_tokbudget.measuring.measurement import Measured, Measurement
@@ -199,7 +199,7 @@ def test_a_bad_step_is_named_with_its_value(bad: object, at: int, where: str) ->
     shown = bad if not isinstance(bad, dict) else next(iter(bad.values()))
     assert str(shown) in str(caught.value)
     assert bench.recorder.beat[1] == 0
-    assert bench.recorder.beat[3] == SETUP
+    assert bench.recorder.beat[3] == FAILED + (WARM_UP if at == 1 else TIMING)
 
 
 @pytest.mark.parametrize("constant", [None, 64])
@@ -232,7 +232,7 @@ def test_what_a_step_raises_goes_on_unchanged(error: BaseException) -> None:
         bench.measure(step)
     assert caught.value is error
     assert caught.value.__cause__ is None
-    assert list(bench.recorder.beat)[1:] == [0, 60, SETUP]
+    assert list(bench.recorder.beat)[1:] == [0, 60, FAILED + TIMING]
     assert len(bench.recorder.mark_series("real")[0].times_ns) == 60
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from pytest_tokbudget.errors import MeasureError, StallError, UsageError, WorkerDiedError
-from pytest_tokbudget.measuring.beat import DONE, SETUP, TIMING
+from pytest_tokbudget.measuring.beat import DONE, FAILED, TIMING, WARM_UP
 from pytest_tokbudget.measuring.clock import SystemClock
 from pytest_tokbudget.measuring.measurement import Measured, Measurement
 from pytest_tokbudget.measuring.recorder import Recorder
@@ -202,7 +202,7 @@ def test_a_dying_worker_fails_the_measurement_with_its_cause(pipeline: Pipeline)
         pipeline.watch(steps=100_000)
     assert it.value.__cause__ is pipeline.raised[0]
     assert pipeline.recorder.beat[1] == 0
-    assert pipeline.recorder.beat[3] == SETUP
+    assert pipeline.recorder.beat[3] == FAILED + WARM_UP
     assert all(stream.hook is None for stream in pipeline.recorder.streams())
 
 

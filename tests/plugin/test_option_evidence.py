@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from .conftest import Project
 
 PIPELINE = """
@@ -37,6 +39,23 @@ def test_pipeline(tokbudget):
     found = tokbudget.watch()
     stop.set()
     assert found.tok_s > 0
+"""
+
+ENDS = """
+import os
+import pytest
+from steps import step
+
+@pytest.mark.tokbudget(steps=25, warmup=2, tolerance="30%")
+def test_step(tokbudget):
+    count = 0
+    def ends():
+        nonlocal count
+        count += 1
+        if count > 40:
+            {ending}
+        return step()
+    tokbudget(ends)
 """
 
 
@@ -86,6 +105,37 @@ def test_on_fail_measures_one_session_more_which_does_not_count(project: Project
     aside = [one["set_aside"] for one in test["sessions"]]
     assert aside == [None, None, None, "measured after the verdict"]
     assert test["perturbation"] is not None
+
+
+@pytest.mark.parametrize(
+    ("ending", "how"),
+    [
+        ("os._exit(3)", "the measuring process exited with status 3 before it left a result"),
+        ("os.kill(os.getpid(), 9)", "the measuring process was killed by SIGKILL"),
+        ("raise ValueError('boom')", "ValueError: boom"),
+    ],
+)
+def test_a_session_that_ends_in_its_evidence_pass_does_not_say_there_was_none(
+    bare_project: Project, ending: str, how: str
+) -> None:
+    bare_project.write("test_it.py", ENDS.format(ending=ending))
+    bare_project.evidence = "always"
+
+    assert bare_project.run("--tokbudget-measure", "1").ret == 1
+
+    unavailable = bare_project.only_test["unavailable"]
+    assert "no evidence pass" not in " ".join(unavailable.values())
+    for name in ("hot_frames", "ledger", "sentences"):
+        assert unavailable[name].startswith("the evidence pass began and did not end: " + how)
+
+
+def test_a_session_that_ends_before_its_evidence_pass_had_none(bare_project: Project) -> None:
+    bare_project.write("test_it.py", ENDS.format(ending="os._exit(3)").replace("> 40", "> 20"))
+    bare_project.evidence = "always"
+
+    assert bare_project.run("--tokbudget-measure", "1").ret == 1
+
+    assert bare_project.only_test["unavailable"]["ledger"] == "no evidence pass was run"
 
 
 def test_an_unknown_choice_is_a_usage_error(project: Project) -> None:
