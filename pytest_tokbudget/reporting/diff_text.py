@@ -11,8 +11,7 @@ from rich.text import Text
 
 from ..analysis.evidence_diff import DeviceChange, EvidenceDiff, FrameChange
 from .canvas import drawn, unbroken
-from .evidence_text import fitting_evidence
-from .figures import percent
+from .figures import fitting_evidence, percent
 from .frame_text import place
 
 MOST_FRAMES = 10

@@ -9,10 +9,13 @@ from ..analysis.evidence_findings import has_evidence
 from ..analysis.shares import printed_shares
 from ..records.evidence import NATIVE_NOT_ASKED
 from ..records.result import DeviceResult, Finding, TestResult
-from .figures import fitting, milliseconds, percent
+from .figures import milliseconds
 from .frame_text import frame_rows, native_rows, place
+from .threads_text import threads_text
 
 PASSES = ("PASS", "IMPROVED", "RECORDED", "NOT_JUDGED")
+MEASURED = ("RECORDED", "NOT_JUDGED")
+"""Those of them that nobody waits for: there is room for the threads, on one line."""
 MOST_FINDINGS = 5
 MOST_ROWS = 4
 MOST_CAUSES = 3
@@ -23,13 +26,9 @@ LONGEST_THIRD = 250
 """Characters of the last of them."""
 FEW_FRAMES, MANY_FRAMES = 3, 6
 FEW_NATIVE, MANY_NATIVE = 2, 5
-MOST_THREADS = 4
 COUNTER = "counter: "
 """How the cause of a changed counter begins."""
-LEAST_THREAD_PCT = 1.0
 LEAST_IDLE_MS = 0.01
-_STEERS = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-"""Control characters, line separators and those that turn the direction of writing."""
 _BUSY = ("compute", "exposed communication", "exposed copy", "exposed memset")
 
 Row = tuple[str, str]
@@ -70,8 +69,8 @@ def evidence_rows(result: TestResult) -> Iterator[Row]:
     for sentence in (result.sentences or []) if failed else _few_sentences(result):
         yield "host", sentence
     yield from frame_rows(result.hot_frames or [], MANY_FRAMES if failed else FEW_FRAMES)
-    if failed and result.threads:
-        yield "threads", _threads(result)
+    if result.threads and (failed or result.outcome in MEASURED):
+        yield "threads", threads_text(result.threads, whole=failed)
     if result.hot_frames and result.sampling:
         yield "sampled", result.sampling
     yield from native_rows(result, MANY_NATIVE if failed else FEW_NATIVE)
@@ -84,17 +83,6 @@ def _few_sentences(result: TestResult) -> list[str]:
     """The foremost; the last of them only if it is short, as one on lines of code may not be."""
     few = (result.sentences or [])[:FEW_SENTENCES]
     return few if len(few) < FEW_SENTENCES or len(few[-1]) <= LONGEST_THIRD else few[:-1]
-
-
-def fitting_evidence(text: str, encoding: str) -> str:
-    """As ``fitting``, but an arrow becomes a word and a shortened path no home directory.
-
-    Characters that would steer the terminal, as a thread's name may hold, are shown escaped.
-    """
-    text = _STEERS.sub(lambda one: one[0].encode("unicode_escape").decode(), text)
-    if fitting(text, encoding) == text:
-        return text
-    return fitting(text.replace(" → ", " to ").replace("…/", ".../"), encoding)
 
 
 def finding_text(finding: Finding) -> str:
@@ -183,16 +171,6 @@ def _untold_counters(result: TestResult) -> list[Finding]:
         )
     ]
     return untold[:MOST_COUNTERS]
-
-
-def _threads(result: TestResult) -> str:
-    busy = [one for one in result.threads or [] if (one.cpu_pct or 0.0) >= LEAST_THREAD_PCT]
-    shown = [
-        f"{one.name}{f' ({one.role})' if one.role else ''} {percent(one.cpu_pct or 0.0)}"
-        for one in busy[:MOST_THREADS]
-    ]
-    more = len(busy) - len(shown)
-    return " · ".join([*shown, *([f"{more} more"] if more else [])]) or "none used 1 % of a core"
 
 
 def _perturbation(ratios: dict[str, float]) -> str:

@@ -31,6 +31,9 @@ _ASCII = str.maketrans(
 
 _CPU_NOISE = re.compile(r"\((?:R|TM)\)|\b\d+-Core\b|\bProcessor\b|\bCPU\b|@.*$", re.IGNORECASE)
 
+_STEERS = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""Control characters, line separators and those that turn the direction of writing."""
+
 
 def fitting(text: str, encoding: str) -> str:
     """Return ``text`` as it can be written in ``encoding``: unchanged if that holds all of it."""
@@ -39,6 +42,17 @@ def fitting(text: str, encoding: str) -> str:
     except UnicodeEncodeError:
         return text.translate(_ASCII).encode(encoding, "replace").decode(encoding)
     return text
+
+
+def fitting_evidence(text: str, encoding: str) -> str:
+    """As ``fitting``, but an arrow becomes a word and a shortened path no home directory.
+
+    Characters that would steer the terminal, as a thread's name may hold, are shown escaped.
+    """
+    text = _STEERS.sub(lambda one: one[0].encode("unicode_escape").decode(), text)
+    if fitting(text, encoding) == text:
+        return text
+    return fitting(text.replace(" → ", " to ").replace("…/", ".../"), encoding)
 
 
 def rate(tok_s: float) -> str:

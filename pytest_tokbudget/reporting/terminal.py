@@ -13,10 +13,11 @@ from ..analysis.results import FALSE_ALARM_SHARE, expected_false_alarms
 from ..records.machine import MachineRecord
 from ..records.result import QueueResult, StepMs, TestResult
 from .canvas import drawn, unbroken
-from .evidence_text import evidence_rows, fitting_evidence, lost_heading, lost_rows
+from .evidence_text import evidence_rows, lost_heading, lost_rows
 from .figures import (
     count,
     fitting,
+    fitting_evidence,
     interval,
     machine_line,
     milliseconds,

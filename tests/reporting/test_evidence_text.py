@@ -115,6 +115,26 @@ def test_a_sum_over_threads_is_called_one() -> None:
     )
 
 
+@pytest.mark.parametrize("outcome", ["NOT_JUDGED", "RECORDED"])
+def test_what_was_only_measured_shows_its_threads_on_one_line(
+    result_of: ResultOf, outcome: str
+) -> None:
+    def row(*names: str) -> list[str]:
+        threads = [
+            ThreadResult(name=name, tid=at, role="drafter" if at else None, cpu_pct=98.0 - at)
+            for at, name in enumerate(names)
+        ]
+        text = shown(result_of(outcome, **EVIDENCE | {"threads": threads}))
+        lines = text.split("  threads")[1].split("  sampled")[0].splitlines()
+        return [one.strip() for one in lines]
+
+    assert row("spin-0", "d-0", "d-1") == ["spin-0 98 % · d-0 (drafter) 97 % · d-1 (drafter) 96 %"]
+    assert row(*(f"drafter-{at}" for at in range(9))) == [
+        "drafter-0 98 % · drafter-1 (drafter) 97 % · 7 more"
+    ]
+    assert row("x" * 90, "\x1b" * 30, "日本" * 20) == [f"{'x' * 24}… 98 % · 2 more"]
+
+
 def test_a_changed_counter_is_said_once(result_of: ResultOf) -> None:
     found = [Finding(cause="counter: copies_htod", count_per_step=4e6, baseline_count_per_step=1.5)]
     alone = shown(result_of("REGRESSED", findings=found, sentences=[]), width=120)
