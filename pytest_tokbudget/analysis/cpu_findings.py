@@ -133,15 +133,15 @@ def _blocking_io(tables: StackTables | None, limiting: str | None) -> list[_Said
     of_role = {one.name: one.exclusive_s for one in tables.by_role}
     found = []
     for row in tables.by_frame:
-        whole = sum(of_role.get(one, 0.0) for one in row.roles)
+        whole = of_role.get(row.role, 0.0)
         if not is_blocking_io(row.text) or not whole or row.worker_s / whole < IO_SHARE:
             continue
         share = row.worker_s / whole
         text = (
-            f"{' and '.join(row.roles)} spent {100 * share:.1f} % of its time in "
+            f"{row.role} spent {100 * share:.1f} % of its time in "
             f"{row.function} ({row.file}:{row.line}): {row.text}"
         )
-        found.append(_Said(share if limiting is None or limiting in row.roles else 0.0, text))
+        found.append(_Said(share if limiting is None or limiting == row.role else 0.0, text))
     return found
 
 

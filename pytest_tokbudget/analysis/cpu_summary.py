@@ -81,7 +81,8 @@ def _by_line(tables: StackTables | None, limiting: str | None) -> list[str]:
 
 
 def hot_frames(tables: StackTables, limiting: str | None = None) -> list[FrameResult]:
-    """Frames that cost, most first, the lines of one function together under the hottest.
+    """Frames that cost, most first, the lines of one function together under the hottest, those of
+    each role for themselves.
 
     What costs is CPU time in any thread, and in threads that mark steps also the time they stood
     somewhere without waiting for others: a disk, a device, a sleep, the GIL. Where one role limits,
@@ -92,10 +93,10 @@ def hot_frames(tables: StackTables, limiting: str | None = None) -> list[FrameRe
 
 
 def _ranked(tables: StackTables, limiting: str | None) -> list[tuple[list[FrameRow], float]]:
-    together: dict[tuple[str, str, str], list[FrameRow]] = defaultdict(list)
+    together: dict[tuple[str, str, str, str], list[FrameRow]] = defaultdict(list)
     for row in tables.by_frame:
         caller = (row.caller or "").rpartition(":")[0]
-        together[row.function, row.file, caller].append(row)
+        together[row.function, row.file, caller, row.role].append(row)
     costs = [(rows, sum(_cost_s(one) for one in rows)) for rows in together.values()]
     least = LEAST_SHARE * tables.seconds
     costly = sorted((one for one in costs if one[1] >= least), key=lambda one: -one[1])
@@ -107,8 +108,8 @@ def _ranked(tables: StackTables, limiting: str | None) -> list[tuple[list[FrameR
 
 def _limiting_s(row: FrameRow, limiting: str) -> float:
     """What a row costs beside the workers of roles that do not limit."""
-    others_s = sum(one for role, one in row.role_s.items() if role != limiting)
-    return _cost_s(row) - (0.0 if row.kind == FrameKind.WAIT else min(others_s, row.worker_s))
+    waits_for_it = row.kind != FrameKind.WAIT and row.role not in ("", limiting)
+    return _cost_s(row) - (row.worker_s if waits_for_it else 0.0)
 
 
 def _cost_s(row: FrameRow) -> float:

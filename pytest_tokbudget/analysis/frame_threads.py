@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..records.cpu import SampledStacks, SampledThread
 from ..records.marks import MarkSeries
-from ..records.result import COUNTING, LIMITING, SHARED
+from ..records.result import COUNTING, LIMITING
 from .frames import StackTables
 
 
@@ -44,13 +44,11 @@ class FrameThreads:
         return min(cost_s / seen_s, 1.0) if seen_s > 0 else None
 
     def kind(self, threads: Sequence[str]) -> str | None:
-        """Whether all of ``threads`` count steps, or are of the limiting role, or some of them."""
+        """Whether all of ``threads`` count steps, or are of the limiting role."""
         names = set(threads)
         if names <= self.counting:
             return COUNTING
-        if names <= self.limiting:
-            return LIMITING
-        return SHARED if names & (self.counting | self.limiting) else None
+        return LIMITING if names <= self.limiting else None
 
 
 def _named(threads: Sequence[SampledThread], ids: AbstractSet[int]) -> frozenset[str]:

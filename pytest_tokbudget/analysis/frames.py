@@ -34,9 +34,11 @@ from .sample_weights import Floats, Ints, Weights, run_weights
 
 @dataclass(frozen=True, slots=True)
 class FrameRow:
-    """One innermost frame. ``share`` is of all samples; ``cpu_s`` is NaN without thread clocks;
-    ``worker_s`` is the part of ``exclusive_s`` in threads that mark steps; ``role_s`` by role, or
-    by the name of a worker without one.
+    """One innermost frame in the threads of one role: what a step pays is not mixed with what
+    bystanders do in the same function. ``role`` is the name of a worker without one, and empty for
+    all threads that mark no steps. ``share`` is of all samples; ``cpu_s`` is NaN without thread
+    clocks; ``worker_s`` is the part of ``exclusive_s`` in threads that mark steps; ``inclusive_s``
+    is of all roles.
 
     ``caller`` is set where the frame waits, sleeps, or is a library's: ``"function (file:line)"``.
     """
@@ -54,12 +56,7 @@ class FrameRow:
     cpu_s: float
     worker_s: float
     threads: tuple[str, ...]
-    role_s: Mapping[str, float]
-
-    @property
-    def roles(self) -> tuple[str, ...]:
-        """Roles of its threads, most seconds first."""
-        return tuple(self.role_s)
+    role: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,27 +159,24 @@ class _Tables:
         return np.stack(np.divmod(key, width), axis=1), Weights(wall, cpu)
 
     def _by_frame(self) -> list[FrameRow]:
-        rows: dict[tuple[int, int], _Sum] = defaultdict(_Sum)
+        rows: dict[tuple[int, int, str], _Sum] = defaultdict(_Sum)
         stack, thread = self._pairs.T.tolist()
         for at, (wall, cpu) in enumerate(
             zip(self._sums.wall_s.tolist(), self._sums.cpu_s.tolist())
         ):
-            rows[self._keys[stack[at]]].add(thread[at], wall, cpu)
+            key = *self._keys[stack[at]], self._roles[thread[at]]
+            rows[key].add(thread[at], wall, cpu)
         inclusive = self._inclusive()
         total = sum(one.wall for one in rows.values()) or 1.0
         found = [self._frame_row(key, row, total, inclusive) for key, row in rows.items()]
         return sorted(found, key=lambda one: -one.exclusive_s)
 
     def _frame_row(
-        self, key: tuple[int, int], row: _Sum, total: float, inclusive: Floats
+        self, key: tuple[int, int, str], row: _Sum, total: float, inclusive: Floats
     ) -> FrameRow:
-        leaf, caller = key
+        leaf, caller, role = key
         function, _, line = self._stacks.frames[leaf]
         threads = sorted(row.threads, key=lambda one: -row.threads[one])
-        role_s: dict[str, float] = defaultdict(float)
-        for one in threads:
-            if self._roles[one]:
-                role_s[self._roles[one]] += row.threads[one]
         return FrameRow(
             function=function,
             file=self._files[leaf],
@@ -197,7 +191,7 @@ class _Tables:
             cpu_s=row.cpu,
             worker_s=sum(row.threads[one] for one in threads if self._works[one]),
             threads=tuple(dict.fromkeys(self._names[one] for one in threads)),
-            role_s=role_s,
+            role=role,
         )
 
     def _key(self, stack: int) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from ..errors import LaunchError, MeasureError
 from ..records.launch import CapturedSection, WorkerOutcome
 from ..records.run import RunRecord
 from ..records.verdict import Verdict
-from .failures import SessionFailed, run_of
+from .failures import SessionFailed, run_of, what_ended_evidence
 from .settings import Settings
 from .wiring.pairs import Pair, PairOutcome, Pairs, judge_pairs
 from .wiring.services import Services
@@ -104,6 +104,7 @@ class _Case:
         """The run record of an explaining session. Raises MeasureError without one."""
         result = outcome.result
         if result is None or result.run is None or result.status != "passed":
+            self._into.lost_evidence = self._into.lost_evidence or what_ended_evidence(outcome)
             why = outcome.failure if result is None else result.reason
             raise MeasureError(f"a session of {side} after the verdict failed ({why})")
         self._services.report.write_run_record(result.run)

@@ -11,7 +11,6 @@ from .workload import JsonValue
 
 COUNTING = "counting"
 LIMITING = "limiting"
-SHARED = "shared"
 """What the threads of a hot frame are to the rate: ``FrameResult.threads_are``."""
 
 
@@ -43,14 +42,15 @@ class ThreadResult(Record, frozen=True, kw_only=True):
 
 
 class FrameResult(Record, frozen=True, kw_only=True):
-    """One hot frame; ``share`` of all samples, 0 … 1; ``cpu_s`` of it on a CPU, over all threads.
+    """One hot frame in the threads of one role, or in those without; ``share`` of all samples,
+    0 … 1; ``cpu_s`` of it on a CPU, over all its threads.
 
     ``caller`` is set where the frame only sleeps: ``"function (file:line)"``. ``ms_per_step`` is
     what the frame costs its threads, all together; ``None`` where no step ended in the sampled
     window. ``thread_share`` is the same of all the time of its ``threads``, 0 … 1: CPU time, and in
     threads that mark steps all that is no wait for others. ``threads_are`` says what they are to
     the rate: ``"counting"`` (they count the steps), ``"limiting"`` (they are of the role that
-    limits), ``"shared"`` (some of them are), ``None`` (none is).
+    limits), or neither.
     """
 
     function: str

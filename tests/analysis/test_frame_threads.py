@@ -39,6 +39,23 @@ def test_a_busy_thread_among_many_idle_ones_is_shown_busy() -> None:
     assert work.threads_are == "counting"
 
 
+def test_a_function_that_others_run_too_is_told_for_each_role() -> None:
+    looks = {"main": ["step:1>work:2"] * 75 + ["step:1>log:3"] * 25}
+    looks |= {f"helper-{n}": ["loop:1>work:2"] * 5 + [IDLE] * 95 for n in range(12)}
+    clocks = [
+        clock_of(100 + at, name, [0.0] + [50.0] * 10 if at else [100.0 * n for n in range(11)])
+        for at, name in enumerate(looks)
+    ]
+    record = record_of(stacks_of(looks), clocks, workers=[100])
+    found = summarize_cpu(record, [], [COUNTS], (0, 1), "/app").hot_frames
+
+    mine, theirs = (one for one in found if one.function == "work")
+    assert (mine.threads, mine.threads_are) == (["main"], "counting")
+    assert mine.thread_share == pytest.approx(0.75)
+    assert (len(theirs.threads), theirs.threads_are) == (12, None)
+    assert theirs.thread_share == pytest.approx(0.05)
+
+
 def test_other_threads_cost_their_cpu_time() -> None:
     looks = {"main": ["step:1>work:2"] * 100, "poll": ["poll:4"] * 100, "spin": ["spin:5"] * 100}
 
@@ -68,7 +85,7 @@ def test_what_threads_are_is_told_by_their_marks() -> None:
     assert [kind(one) for one in (["d0"], ["t0", "t1"], ["x", "t0"], ["x"], ["unread"])] == [
         "counting",
         "limiting",
-        "shared",
+        None,
         None,
         None,
     ]
