@@ -80,8 +80,8 @@ def _sentence(found: LimitingRole) -> str:
     return (
         f"{first.role} limits the pipeline: its {first.workers} "
         f"worker{'s' if first.workers != 1 else ''} waited {_waited(first)} of the time "
-        f"for others, {_and(waits[1:])}; a faster {first.role} could raise the rate "
-        f"{more} before {second.role} limits"
+        f"in queues and declared waits, {_and(waits[1:])}; a faster {first.role} could raise the "
+        f"rate {more} before {second.role} limits"
     )
 
 
@@ -93,7 +93,7 @@ def _waited(role: RoleUse) -> str:
 
 def _why_none(roles: Sequence[RoleUse]) -> str:
     known = "is known to limit" if _open(roles) else "alone limits"
-    return f"{known} the pipeline: shares of time waiting for others: "
+    return f"{known} the pipeline: shares of time in queues and declared waits: "
 
 
 def _told_names(roles: Sequence[RoleUse]) -> str:

@@ -50,7 +50,8 @@ def test_the_role_that_never_waits_limits() -> None:
     assert result.limiting == "target"
     assert result.headroom == pytest.approx(1 / 0.6 - 1)
     assert result.sentences[0].startswith(
-        "target limits the pipeline: its 2 workers waited 0% of the time for others, drafter 40%"
+        "target limits the pipeline: its 2 workers waited 0% of the time in queues and declared "
+        "waits, drafter 40%"
     )
     assert "at most 67% before drafter limits" in result.sentences[0]
     assert (
@@ -132,7 +133,7 @@ def with_wait(name: str, *, put_ms: float = 0.0) -> LimitingRole:
 def test_a_wait_named_after_a_queue_or_another_role_is_for_others(name: str) -> None:
     result = with_wait(name)
     assert result.limiting == "target"
-    assert "waited 0% of the time for others, drafter 80%" in result.sentences[0]
+    assert "waited 0% of the time in queues and declared waits, drafter 80%" in result.sentences[0]
 
 
 def test_a_wait_for_the_device_is_the_workers_own_work() -> None:
