@@ -78,12 +78,14 @@ def _unprofiled(meta: dict[str, Any], fault: str) -> tuple[float, ...]:
 
 
 def _sampled(meta: dict[str, Any], fault: str) -> Stacks | None:
-    """The hot frames of a fault, if they were recorded."""
+    """The hot frames of a fault, if they were recorded, priced as the gate does: by their share of
+    the sampled time in an unprofiled step."""
     found = meta.get("sampled", {}).get(fault)
     if found is None:
         return None
-    known = {name: one for name, one in found.items() if name != "ms_per_step"}
-    return msgspec.convert(known, Stacks)
+    scale = float(np.mean(_unprofiled(meta, fault))) / found["ms_per_step"]
+    priced = found | {"frames_ms": [ms * scale for ms in found["frames_ms"]]}
+    return msgspec.convert({name: priced[name] for name in priced if name != "ms_per_step"}, Stacks)
 
 
 def _cost(meta: dict[str, Any], fault: str) -> tuple[float, float] | None:

@@ -31,9 +31,9 @@ class Evidence(Record, frozen=True, kw_only=True):
     ``counters`` are means a step, ``counters_by_step`` the counts behind them (left out of
     baselines); ``memory`` are bytes by name; ``sentences`` say what stands out, most important
     first; ``sampling`` and ``native_sampling`` state samples, rate and seconds of the stacks and of
-    the native ones. ``frames_ms`` is what each hot frame costs its threads, ms a step, in the order
-    of ``hot_frames``. ``perturbation`` maps an instrument to the rate under it over that of the
-    timing pass.
+    the native ones. ``frames_ms`` is what each hot frame costs its threads, ms a step of the timing
+    pass, in the order of ``hot_frames``. ``perturbation`` maps an instrument to the rate under it
+    over that of the timing pass.
     """
 
     ledgers: list[DeviceLedgerMs] = []

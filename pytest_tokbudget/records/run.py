@@ -40,6 +40,11 @@ class Pass(Record, frozen=True, kw_only=True):
     held_ns: int = 0
     recompilations: int | None = None
 
+    @property
+    def mean_step_ms(self) -> float:
+        """Milliseconds a step, time held left out, of a pass that made steps."""
+        return (self.end_ns - self.start_ns - self.held_ns) / 1e6 / self.steps
+
 
 class CanarySeries(Record, frozen=True, kw_only=True):
     """Readings of one canary: a fixed piece of work that says how fast the machine was.

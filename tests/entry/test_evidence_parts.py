@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 
+from pytest_tokbudget.analysis.cpu_summary import summarize_cpu
 from pytest_tokbudget.analysis.speedscope import Speedscope
 from pytest_tokbudget.entry import wiring
-from pytest_tokbudget.entry.wiring.evidence_parts import unsampled, with_native
+from pytest_tokbudget.entry.wiring.evidence_parts import frames_ms, unsampled, with_native
 from pytest_tokbudget.evidence.native import NativeSamples
 from pytest_tokbudget.records.base import Unavailable
 from pytest_tokbudget.records.evidence import Evidence
-from tests.analysis.cpu_records import record_of, stacks_of
+from pytest_tokbudget.records.run import Pass
+from tests.analysis.cpu_records import clock_of, record_of, stacks_of
 
 
 def test_a_trace_without_names_says_what_kept_its_stacks_from_it() -> None:
@@ -22,6 +26,25 @@ def test_a_trace_without_names_says_what_kept_its_stacks_from_it() -> None:
     assert unsampled(refused) == "py-spy may not attach"
     assert unsampled(record_of(adrift)) == "the beacon was never seen"
     assert unsampled(record_of(None)) == "no stack was sampled in the trace"
+
+
+def test_a_frame_costs_its_share_of_a_step_of_the_timing_pass() -> None:
+    """Whatever the pass of the stacks did: its host ran at another speed."""
+    looks = {"MainThread": ["f:1"] * 300 + ["g:2"] * 100}
+    clock = clock_of(100, "MainThread", [100 * at for at in range(41)])
+    summary = summarize_cpu(record_of(stacks_of(looks), [clock]), [], [], (0, 1))
+    timing = Pass(
+        kind="timing",
+        start_ns=0,
+        end_ns=1_100_000_000,
+        held_ns=100_000_000,
+        steps=100,
+        tokens={"real": 100},
+        tok_s=100.0,
+    )
+
+    assert frames_ms(summary, timing) == pytest.approx([7.5, 2.5])
+    assert frames_ms(dataclasses.replace(summary, tables=None), timing) == []
 
 
 def test_native_stacks_come_last_and_only_where_asked_for() -> None:

@@ -170,7 +170,7 @@ class EvidencePass:
         return replace(
             found,
             hot_frames=summary.hot_frames,
-            frames_ms=frames_ms(summary, sampled),
+            frames_ms=frames_ms(summary, timing),
             threads=summary.threads,
             sentences=summary.sentences,
             sampling=summary.sampling,
@@ -225,7 +225,7 @@ class EvidencePass:
         timeline = self._timeline(trace, measurement, traced, unix_offset_ns)
         return TraceEvidence(
             timeline=timeline,
-            timing_step_ms=(timing.end_ns - timing.start_ns - timing.held_ns) / 1e6 / timing.steps,
+            timing_step_ms=timing.mean_step_ms,
             timing_steps=timing.steps,
             timing_ns=(timing.start_ns, timing.end_ns),
             traced_ns=traced_ns,

@@ -19,12 +19,15 @@ GAP_NAMES = "gap names"
 """What samples of the trace would have named: time of a thread between its calls."""
 
 
-def frames_ms(summary: CpuSummary, sampled: Pass | None) -> list[float]:
-    """What each hot frame costs its threads, ms a step of the sampled pass."""
-    if summary.tables is None or sampled is None:
+def frames_ms(summary: CpuSummary, timing: Pass) -> list[float]:
+    """What each hot frame costs its threads, ms a step of the timing pass.
+
+    It is the frame's share of the sampled time in a step of the timing pass: a host changes its
+    speed between two passes, and what a step grew by is measured in the timing pass alone.
+    """
+    if summary.tables is None:
         return []
-    steps = sampled.steps * summary.tables.seconds * 1e9 / (sampled.end_ns - sampled.start_ns)
-    return [1e3 * cost_s / steps for cost_s in summary.costs_s]
+    return [cost_s / summary.tables.seconds * timing.mean_step_ms for cost_s in summary.costs_s]
 
 
 def missing_host(summary: CpuSummary, sampled: Pass | None) -> dict[str, str]:
