@@ -48,8 +48,10 @@ EXPECTED = {
     "queue": (ReplayCause.WAIT.value,),
     "stream": (ReplayCause.WAIT.value, STREAM_WAIT),
 }
-KNOWN_MS = {"python": 3.0, "sleep": 3.0}
-"""What was injected, where it is known: on launch-bound loops the truth's host wanders."""
+KNOWN = ("python", "sleep")
+"""Faults whose size is known: on launch-bound loops the truth's host wanders."""
+INJECTED_MS = 3.0
+"""That size where a recording does not tell it."""
 
 
 @dataclass(frozen=True)
@@ -167,7 +169,7 @@ def causes_table(studied: list[Studied]) -> Table:
             continue
         first = grown(one, in_pairs(baseline.table, one.recording), baseline.recording.sampled)
         second = grown_by_what_if(one.table, baseline.table)
-        known = KNOWN_MS.get(one.recording.fault)
+        known = (one.recording.injected_ms or INJECTED_MS) if one.recording.fault in KNOWN else None
         table.add_row(
             one.recording.tag,
             one.recording.fault,

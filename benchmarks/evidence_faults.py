@@ -4,6 +4,7 @@ its own, so that stacks can point at it."""
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,12 +46,24 @@ def _seconds(iterations: int) -> float:
     return time.perf_counter() - begun
 
 
+@dataclass(frozen=True)
+class Chosen:
+    """The faults to record, beside ``none``, and the size of those that have one."""
+
+    names: Sequence[str] = FAULTS[1:]
+    milliseconds: float = MILLISECONDS
+
+
 @dataclass
 class Injector:
-    """Which fault is on, and what it needs. ``active`` may be changed at any moment."""
+    """Which fault is on, and what it needs. ``active`` may be changed at any moment.
+
+    ``milliseconds`` is what ``python``, ``stream`` and ``sleep`` put into a step.
+    """
 
     device: torch.device
     iterations: int
+    milliseconds: float = MILLISECONDS
     loader_seconds: float = 0.0
     active: str = "none"
 
@@ -58,10 +71,10 @@ class Injector:
         self.cuda = self.device.type == "cuda"
         self._payload = torch.ones(COPY_BYTES // 4, device=self.device)
         self._side = _CUDA.Stream(self.device) if self.cuda else None
-        self._cycles = int(MILLISECONDS * 1e-3 * 1.7e9)
+        self._cycles = int(self.milliseconds * 1e-3 * 1.7e9)
 
     def python(self) -> None:
-        """About 3 ms of Python."""
+        """About ``milliseconds`` of Python."""
         if self.active == "python":
             collate_slow(self.iterations)
 
@@ -81,7 +94,7 @@ class Injector:
             self._payload.to("cpu", copy=True)
 
     def stream(self) -> None:
-        """Let the current stream wait for 3 ms of another one."""
+        """Let the current stream wait for ``milliseconds`` of another one."""
         if self.active == "stream" and self._side is not None:
             self._side.wait_stream(torch.cuda.current_stream(self.device))
             with torch.cuda.stream(self._side):
@@ -89,9 +102,9 @@ class Injector:
             torch.cuda.current_stream(self.device).wait_stream(self._side)
 
     def sleep(self) -> None:
-        """Sleep for 3 ms."""
+        """Sleep for ``milliseconds``."""
         if self.active == "sleep":
-            nap(MILLISECONDS / 1e3)
+            nap(self.milliseconds / 1e3)
 
     def loader(self) -> None:
         """Make whoever fills the queue the slower side of it."""

@@ -6,7 +6,6 @@ import gc
 import os
 import platform
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from torch._C._autograd import _KinetoEvent
 from benchmarks import evidence_files
 from benchmarks.evidence_clock import Canary
 from benchmarks.evidence_dflash import DFlash
-from benchmarks.evidence_faults import MILLISECONDS, Injector, iterations_for
+from benchmarks.evidence_faults import Chosen, Injector, iterations_for
 from benchmarks.evidence_loops import SHAPES, TINY, Loop
 from benchmarks.evidence_pipeline import TARGET, Pipeline
 from benchmarks.evidence_sampled import sample
@@ -32,7 +31,7 @@ WARMUP_STEPS = 40
 STACK_SECONDS = 0.8
 SAMPLED_SECONDS = 3.0
 TRUTH_SHARE, TRUTH_SHARE_CUDA_ONLY = 0.45, 0.65
-"""Of the time there is, with both densities traced and with the first alone."""
+"""Of the time left after warming up, with both densities traced and with the first alone."""
 SLOWER = {"gpu_bound": 1.3, "launch_bound": 1.3, "pipeline": 0.6, "dflash": 1.9}
 """Sleep of whoever fills the queue, of a step: the loops' loader has nothing else to do in one, the
 pipeline's producer has, and the example has two targets."""
@@ -49,16 +48,14 @@ class Session:
         seconds: float,
         dry_run: bool,
         cuda_only: bool,
-        faults: Sequence[str],
+        chosen: Chosen,
     ) -> None:
         self._until = time.monotonic() + seconds
-        share = TRUTH_SHARE_CUDA_ONLY if cuda_only else TRUTH_SHARE
-        self._truth_until = time.monotonic() + share * seconds
         self._out, self._name, self._dry, self._cuda_only = out, name, dry_run, cuda_only
         device = torch.device("cpu" if dry_run else "cuda:0")
         if dry_run:
             torch.set_num_threads(1)
-        self._injector = Injector(device, iterations_for(MILLISECONDS))
+        self._injector = Injector(device, iterations_for(chosen.milliseconds), chosen.milliseconds)
         self._workload: Loop | Pipeline | DFlash
         if name == "dflash":
             self._workload = DFlash(self._injector)
@@ -68,7 +65,7 @@ class Session:
             self._workload = Loop(TINY if dry_run else SHAPES[name], self._injector)
         self._canary = Canary(device)
         left_out = ("cache", "stream") if dry_run else ()
-        self._faults = ["none", *(one for one in faults if one not in left_out)]
+        self._faults = ["none", *(one for one in chosen.names if one not in left_out)]
         self._names: dict[str, int] = {}
         self._left_out: list[str] = []
         self._meta: dict[str, Any] = {"workload": name, "faults": self._faults}
@@ -115,7 +112,7 @@ class Session:
             "loader_seconds": self._injector.loader_seconds,
             "python_iterations": self._injector.iterations,
             "python_ms": self._python_ms(),
-            "injected_ms": MILLISECONDS,
+            "injected_ms": self._injector.milliseconds,
             "event_methods": [one for one in dir(_KinetoEvent) if not one.startswith("_")],
         }
 
@@ -133,9 +130,11 @@ class Session:
     def _truths(self) -> dict[str, Any]:
         """The truth of each fault; what one does not need of its time is left to the others."""
         found = {}
+        share = TRUTH_SHARE_CUDA_ONLY if self._cuda_only else TRUTH_SHARE
+        until = time.monotonic() + share * (self._until - time.monotonic())
         faults = self._faults[1:]
         for at, fault in enumerate(faults):
-            left = (self._truth_until - time.monotonic()) / (len(faults) - at)
+            left = (until - time.monotonic()) / (len(faults) - at)
             found[fault] = self._truth(fault, 0.3 if self._dry else left).plain()
         return found
 

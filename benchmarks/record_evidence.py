@@ -1,7 +1,7 @@
 """Records what the ledger and the causes are tested on: real runs with their unprofiled truth.
 
     python benchmarks/record_evidence.py --out DIR [--seconds 400] [--dry-run-cpu]
-        [--one WORKLOAD] [--cuda-only] [--faults copy,queue]
+        [--one WORKLOAD] [--cuda-only] [--faults copy,queue] [--milliseconds 3]
     python benchmarks/record_evidence.py --compact FROM TO
 
 Four workloads (a GPU-bound loop, a launch-bound loop, a threaded two-stage pipeline, the example
@@ -25,7 +25,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.evidence_faults import FAULTS
+from benchmarks.evidence_faults import FAULTS, MILLISECONDS, Chosen
 
 WORKLOADS = ("gpu_bound", "launch_bound", "pipeline", "dflash")
 COMPACT_FAULTS = ("none", "item", "cache")
@@ -41,6 +41,7 @@ def record_all(arguments: argparse.Namespace) -> int:
         command = [sys.executable, __file__, "--out", str(arguments.out), "--one", name]
         command += ["--seconds", f"{share:.0f}"]
         command += ["--faults", ",".join(arguments.faults)]
+        command += ["--milliseconds", str(arguments.milliseconds)]
         command += ["--cuda-only"] if arguments.cuda_only else []
         command += ["--dry-run-cpu"] if arguments.dry_run_cpu else []
         print(f"== {name}: {share:.0f} s", flush=True)
@@ -77,6 +78,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=400.0)
     parser.add_argument("--one", choices=WORKLOADS)
     parser.add_argument("--faults", type=_faults, default=FAULTS[1:], metavar="NAME,…")
+    parser.add_argument(
+        "--milliseconds", type=float, default=MILLISECONDS, help="size of python, stream and sleep"
+    )
     parser.add_argument("--cuda-only", action="store_true")
     parser.add_argument("--dry-run-cpu", action="store_true")
     parser.add_argument("--compact", type=Path, nargs=2, metavar=("FROM", "TO"))
@@ -94,7 +98,7 @@ def main() -> None:
             arguments.seconds,
             arguments.dry_run_cpu,
             arguments.cuda_only,
-            arguments.faults,
+            Chosen(arguments.faults, arguments.milliseconds),
         ).record()
     else:
         raise SystemExit(record_all(arguments))

@@ -54,6 +54,7 @@ def load_session(path: Path) -> list[Recording]:
             canary=_canary(meta, fault, timelines[fault]),
             queue_waits_ms=_queue_waits_ms(evidence, fault, timelines[fault]),
             sampled=_sampled(meta, fault),
+            injected_ms=meta.get("injected_ms"),
         )
         for fault in faults
     ]

@@ -30,7 +30,8 @@ class Recording:
     """One traced variant. ``clean_ms`` are unprofiled ms a step, one value a repeat; ``cost_ms`` is
     what the fault costs, with its standard error, where it was measured in pairs, on the
     ``reference_ms`` of the blocks between. ``canary`` is the window's own, where one was recorded.
-    ``sampled`` has the hot frames of stacks that were taken without a trace.
+    ``sampled`` has the hot frames of stacks that were taken without a trace. ``injected_ms`` is
+    the size of those faults that have a known one.
     """
 
     tag: str
@@ -45,6 +46,7 @@ class Recording:
     canary: Canary | None = None
     queue_waits_ms: dict[int, float] | None = None
     sampled: Evidence | None = None
+    injected_ms: float | None = None
 
     @property
     def mean_ms(self) -> float:
