@@ -26,6 +26,7 @@ from benchmarks.recordings import Recording, load_recordings, tags_in
 from pytest_tokbudget.analysis.call_sites import call_sites, with_call_sites
 from pytest_tokbudget.analysis.cause_table import cause_table
 from pytest_tokbudget.analysis.device_growth import STREAM_WAIT
+from pytest_tokbudget.analysis.frame_growth import named_by_frames
 from pytest_tokbudget.analysis.gap_classes import name_gaps
 from pytest_tokbudget.analysis.growth import growth_findings, what_if_findings
 from pytest_tokbudget.analysis.host_factor import Canary, HostFit, fit_host
@@ -44,7 +45,7 @@ EXPECTED = {
     "item": (ReplayCause.SYNC.value, ReplayCause.COPY.value),
     "cache": (ReplayCause.ALLOCATOR.value,),
     "copy": (ReplayCause.COPY.value,),
-    "sleep": (ReplayCause.SLEEP.value,),
+    "sleep": (ReplayCause.SLEEP.value, f"{ReplayCause.PYTHON.value}: nap"),
     "queue": (ReplayCause.WAIT.value,),
     "stream": (ReplayCause.WAIT.value, STREAM_WAIT),
 }
@@ -183,11 +184,13 @@ def causes_table(studied: list[Studied]) -> Table:
 
 
 def grown(one: Studied, then: CauseTable, sampled_then: Evidence | None) -> list[Finding]:
-    """Growth of each cause, functions at the price of the stacks where both were recorded."""
+    """Growth of each cause as the gate tells it: where stacks were recorded on both sides,
+    functions at their price, and unnamed time by their names."""
     now, sampled = one.table, one.recording.sampled
-    if sampled is not None and sampled_then is not None:
-        now, then = with_sampled_costs(now, then, sampled, sampled_then)
-    return growth_findings(now, then)
+    if sampled is None or sampled_then is None:
+        return growth_findings(now, then)
+    found = growth_findings(*with_sampled_costs(now, then, sampled, sampled_then))
+    return named_by_frames(found, sampled, sampled_then)
 
 
 def in_pairs(baseline: CauseTable, faulted: Recording) -> CauseTable:
