@@ -26,14 +26,13 @@ from benchmarks.recordings import Recording, load_recordings, tags_in
 from pytest_tokbudget.analysis.call_sites import call_sites, with_call_sites
 from pytest_tokbudget.analysis.cause_table import cause_table
 from pytest_tokbudget.analysis.device_growth import STREAM_WAIT
-from pytest_tokbudget.analysis.frame_growth import named_by_frames
+from pytest_tokbudget.analysis.evidence_findings import rank_findings
 from pytest_tokbudget.analysis.gap_classes import name_gaps
-from pytest_tokbudget.analysis.growth import growth_findings, what_if_findings
+from pytest_tokbudget.analysis.growth import what_if_findings
 from pytest_tokbudget.analysis.host_factor import Canary, HostFit, fit_host
 from pytest_tokbudget.analysis.replay_cause import ReplayCause
 from pytest_tokbudget.analysis.replay_decode import decode
 from pytest_tokbudget.analysis.replay_program import Program
-from pytest_tokbudget.analysis.sampled_costs import with_sampled_costs
 from pytest_tokbudget.analysis.whatif import WhatIf, what_if
 from pytest_tokbudget.records.causes import CauseTable
 from pytest_tokbudget.records.evidence import Evidence
@@ -184,13 +183,11 @@ def causes_table(studied: list[Studied]) -> Table:
 
 
 def grown(one: Studied, then: CauseTable, sampled_then: Evidence | None) -> list[Finding]:
-    """Growth of each cause as the gate tells it: where stacks were recorded on both sides,
-    functions at their price, and unnamed time by their names."""
-    now, sampled = one.table, one.recording.sampled
+    """Growth of each cause as the gate ranks it, by stacks too where both sides have them."""
+    sampled = one.recording.sampled
     if sampled is None or sampled_then is None:
-        return growth_findings(now, then)
-    found = growth_findings(*with_sampled_costs(now, then, sampled, sampled_then))
-    return named_by_frames(found, sampled, sampled_then)
+        sampled = sampled_then = Evidence()
+    return rank_findings(replace(sampled, causes=one.table), replace(sampled_then, causes=then))
 
 
 def in_pairs(baseline: CauseTable, faulted: Recording) -> CauseTable:
