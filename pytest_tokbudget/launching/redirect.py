@@ -150,12 +150,15 @@ def install(trees: Trees, environ: MutableMapping[str, str] = os.environ) -> Red
     mapped = [(one, to_ref(one, trees)) for one in sys.path]
     lost = [one for one, there in mapped if one != there and not os.path.exists(there)]  # noqa: PTH110
     redirector = Redirector(trees, lost)
-    sys.path[:] = list(dict.fromkeys(there for _, there in mapped))
+    # multiprocessing gives a spawned child this sys.path, whatever PYTHONPATH says: without the
+    # roots a finder of setuptools would find HEAD's tree in it.
+    roots = _editable_roots(trees)
+    sys.path[:] = list(dict.fromkeys([*(there for _, there in mapped), *roots]))
     sys.meta_path.insert(0, redirector)
     # A child has no finder of ours; these entries outrank both kinds of editable installs in it.
     inherited = environ.get("PYTHONPATH", "").split(os.pathsep)
     entries = [one for one in sys.path if one.startswith(trees.ref)]
-    entries += [*_editable_roots(trees), *(to_ref(one, trees) for one in inherited if one)]
+    entries += [*roots, *(to_ref(one, trees) for one in inherited if one)]
     if lost:
         entries.insert(0, os.path.join(trees.ref, "src"))  # noqa: PTH118
     if entries:

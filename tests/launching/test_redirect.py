@@ -14,6 +14,7 @@ from pytest_tokbudget.launching.worktree import worktree_at
 from .ab_repository import HATCHLING, SETUPTOOLS, Repository, worker
 
 SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
+PUT = "import proj\ndef put(queue):\n    queue.put(proj.WHERE)\n"
 PRINT = "import proj.deep.leaf as leaf, proj\nprint(proj.WHERE, leaf.WHERE)"
 
 
@@ -92,6 +93,35 @@ def test_children_import_the_refs_code_too(repository: Repository, kind: str) ->
 
     with worktree_at(repository.ref()) as worktree:
         assert worker(repository, worktree, "ref", code) == ["ref", "--"]
+
+
+@pytest.mark.parametrize("kind", ["hatchling-src", "setuptools-flat"])
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_spawned_children_import_the_refs_code_too(
+    repository: Repository, kind: str, method: str
+) -> None:
+    backend, root, project, settings = BACKENDS[kind]
+    two_commits(repository, root, project)
+    repository.commit({f"{root}proj/child.py": PUT})
+    repository.commit({f"{root}proj/__init__.py": "WHERE = 'newest'\n"})
+    repository.install(backend, **settings)
+    # The child of a virtual environment would read the same files; here it is told to.
+    (repository.site / "told.py").write_text(
+        f"import site\nsite.addsitedir({str(repository.site)!r})\n"
+        "def put(queue):\n    import proj.child\n    proj.child.put(queue)\n"
+    )
+    code = (
+        "sys.path[:] = [one for one in sys.path if one]\n"
+        "import multiprocessing, told\n"
+        f"context = multiprocessing.get_context({method!r})\n"
+        "queue = context.SimpleQueue()\n"
+        "child = context.Process(target=told.put, args=(queue,))\n"
+        "child.start()\nchild.join()\nprint(queue.get())"
+    )
+
+    with worktree_at(repository.ref()) as worktree:
+        assert worker(repository, worktree, "head", code) == ["newest", "--"]
+        assert worker(repository, worktree, "ref", code) == ["head", "--"]
 
 
 @pytest.mark.parametrize(
