@@ -6,9 +6,14 @@ Imported by every worker before pytest: nothing heavy here.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from ..errors import LaunchError
+from ..launching.spec_file import SessionFiles
 from ..records.launch import Trees, WorkerSpec
+
+if TYPE_CHECKING:
+    from ..launching.proof import Proof
 
 SIDES = {"head": "the tree under test", "ref": "the ref"}
 
@@ -21,21 +26,32 @@ def prepare(spec: WorkerSpec) -> Callable[[], list[str]]:
     trees = spec.trees
     if trees is None:
         return list
-    faults: list[str] = []
+    from ..launching.proof import Proof
+    from ..launching.witness import Witness
+
+    witness = Witness(SessionFiles.of(spec).forked)
+    passed_on: list[str] = []
     if trees.side == "ref":
         from ..launching.redirect import install
 
-        faults = install(trees).faults
-    return lambda: _unproven(trees, faults)
-
-
-def _unproven(trees: Trees, faults: list[str]) -> list[str]:
-    from ..launching.proof import prove
-
+        passed_on = install(trees, witness.fault)
     try:
-        found = [*faults, *prove(trees)]
+        proof = Proof(trees, witness, passed_on)
     except LaunchError as error:
-        found = [str(error)]
+        reason = str(error)
+        return lambda: _told(trees, [reason])
+    witness.install()
+    return lambda: _unproven(trees, proof)
+
+
+def _unproven(trees: Trees, proof: Proof) -> list[str]:
+    try:
+        return _told(trees, proof.faults())
+    except LaunchError as error:
+        return _told(trees, [str(error)])
+
+
+def _told(trees: Trees, found: list[str]) -> list[str]:
     if not found:
         return []
     shown = [f"  - {one}" for one in found[:8]]

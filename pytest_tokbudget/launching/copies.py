@@ -173,7 +173,7 @@ class Copies:
         base = str(distribution.locate_file(""))
         # An editable install's finder is no code of the tree, and not every installer says that
         # the install is editable.
-        names = [str(one) for one in distribution.files or () if "editable" not in one.name]
+        names = [str(one) for one in _code_files(distribution) if "editable" not in one.name]
         directories = []
         remedy = f"install it editable (pip install -e {place or 'DIRECTORY'})"
         if place is not None and os.path.isfile(place):  # noqa: PTH113
@@ -195,6 +195,16 @@ class Copies:
             for one in names
         }
         return Copy(name, why, remedy, frozenset(files), tuple(directories))
+
+
+def _code_files(distribution: Distribution) -> Iterator[PurePosixPath]:
+    """The files without its metadata and the scripts that installers write for entry points."""
+    groups = ("console_scripts", "gui_scripts")
+    stubs = {one.name for one in distribution.entry_points if one.group in groups}
+    for file in distribution.files or ():
+        stub = file.parent.name in ("bin", "Scripts") and file.name in stubs
+        if not stub and file.parent.suffix not in (".dist-info", ".egg-info"):
+            yield file
 
 
 def _import_paths(files: Iterable[str]) -> Iterator[str]:

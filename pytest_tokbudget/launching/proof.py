@@ -6,34 +6,105 @@ import importlib.metadata
 import os
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from types import ModuleType
+from typing import NamedTuple
 
 from ..records.launch import Trees
-from .copies import Copies
+from .children import copies_run, heads_code_run, places_of
+from .copies import Copies, Copy
 from .git import tracked_files
+from .opened import OpenedFiles
 from .trees import in_tree
+from .witness import Note, Witness, paths_of
 
 OWN = __name__.partition(".")[0]
 _SOURCES = (".py", ".pyx")
 _SIDES = {"head": "the tree under test", "ref": "the checkout of the ref"}
 
 
-def prove(trees: Trees, maps: Path = Path("/proc/self/maps")) -> list[str]:
-    """Return what this process ran that is not of its own tree, a sentence each; empty is proven.
+class Proof:
+    """Made when a worker begins, asked when it ends."""
 
-    No module and no mapped library may come from the other tree, none from an installed copy of
-    either tree's project, and every imported module whose name git tracks in either tree must come
-    from this one: a plain install would otherwise be compared with itself. Raises
-    LaunchError where git cannot list a tree.
-    """
-    libraries = _libraries(maps)
-    return [
-        *_foreign_modules(trees),
-        *_foreign_libraries(trees, libraries),
-        *_installed(trees, libraries),
-    ]
+    def __init__(self, trees: Trees, witness: Witness, passed_on: Collection[str] = ()) -> None:
+        """Begin to watch the installed copies.
+
+        ``passed_on`` are the directories of the ref that its children get by ``PYTHONPATH``. Raises
+        LaunchError where git cannot list a tree.
+        """
+        self._trees, self._witness, self._passed_on = trees, witness, passed_on
+        self._tracked = {tree: tracked_files(Path(tree)) for tree in (trees.head, trees.ref)}
+        self._copies = Copies(trees, self._tracked)
+        known = self._copies.among(importlib.metadata.distributions())
+        self._opened = OpenedFiles(known, (trees.head, trees.ref), trees.kept)
+
+    def faults(self, maps: Path = Path("/proc/self/maps")) -> list[str]:
+        """Return what this process ran that is not of its own tree, a sentence each.
+
+        Empty is proven: no module and no mapped library came from the other tree, none from an
+        installed copy of either tree's project, every imported module whose name git tracks in
+        either tree came from this one, and no child process ran such a copy; forked children are
+        judged like this process. Raises LaunchError where git or the children's notes cannot be
+        read.
+        """
+        notes = self._witness.notes()
+        modules = [*_modules(), *(one for one in map(_of_child, notes) if one is not None)]
+        libraries = sorted({*_libraries(maps), *(one.library for one in notes if one.library)})
+        programs = [one.program for one in notes if one.program is not None]
+        names = self._names()
+        paths = list(dict.fromkeys([*sys.path, *places_of(programs)]))
+        copies = list(self._copies.among(importlib.metadata.distributions(path=paths)))
+        found = [
+            *dict.fromkeys(one.fault for one in notes if one.fault),
+            *_foreign_modules(self._trees, modules),
+            *_foreign_libraries(self._trees, libraries),
+        ]
+        installed = _Installed(self._trees, names, copies)
+        found += [*installed.modules(modules), *installed.libraries(libraries)]
+        unseen = [one for one in copies if one not in installed.used]
+        found += copies_run(self._trees, programs, unseen, self._opened)
+        if self._trees.side == "ref" and self._passed_on:
+            tops = {one.partition(".")[0] for one in names} - {OWN}
+            found += heads_code_run(self._trees, programs, self._passed_on, tops)
+        return found
+
+    def _names(self) -> dict[str, str]:
+        roots = _import_roots(self._trees)
+        names: dict[str, str] = {}
+        for files in self._tracked.values():
+            names |= import_names(files, roots)
+        return names
+
+
+class _Module(NamedTuple):
+    """A module's name and paths (its file first), and who imported it, ``""`` this process."""
+
+    name: str
+    file: str | None
+    paths: list[str]
+    by: str = ""
+
+    def told(self) -> str:
+        return f"module {self.name}{self.by}"
+
+
+def _modules() -> Iterator[_Module]:
+    for name, module in list(sys.modules.items()):
+        if isinstance(module, ModuleType) and not _is_own(name):
+            file = getattr(module, "__file__", None)
+            yield _Module(name, file if isinstance(file, str) else None, paths_of(module))
+
+
+def _of_child(note: Note) -> _Module | None:
+    if not note.module or _is_own(note.module):
+        return None
+    file = note.paths[0] if note.paths else None
+    return _Module(note.module, file, note.paths, " of a forked child")
+
+
+def _is_own(name: str) -> bool:
+    return name in ("__main__", OWN) or name.startswith(OWN + ".")
 
 
 def _other(trees: Trees) -> tuple[str, str]:
@@ -43,34 +114,13 @@ def _other(trees: Trees) -> tuple[str, str]:
     return trees.head, _SIDES["head"]
 
 
-def _modules() -> Iterator[tuple[str, ModuleType]]:
-    for name, module in list(sys.modules.items()):
-        own = name == OWN or name.startswith(OWN + ".")
-        if isinstance(module, ModuleType) and not own and name != "__main__":
-            yield name, module
-
-
-def _file_of(module: ModuleType) -> str | None:
-    file = getattr(module, "__file__", None)
-    return file if isinstance(file, str) else None
-
-
-def _paths_of(module: ModuleType) -> list[str]:
-    file = _file_of(module)
-    try:
-        portions = [str(one) for one in getattr(module, "__path__", None) or ()]
-    except Exception:  # noqa: BLE001 - modules may be anything, lazy proxies too
-        portions = []
-    return ([file] if file else []) + portions
-
-
-def _foreign_modules(trees: Trees) -> list[str]:
+def _foreign_modules(trees: Trees, modules: Iterable[_Module]) -> list[str]:
     tree, called = _other(trees)
     found = []
-    for name, module in _modules():
-        wrong = [one for one in _paths_of(module) if in_tree(one, tree, trees.kept)]
+    for module in modules:
+        wrong = [one for one in module.paths if in_tree(one, tree, trees.kept)]
         if wrong:
-            found.append(f"module {name} came from {called}: {wrong[0]}")
+            found.append(f"{module.told()} came from {called}: {wrong[0]}")
     return found
 
 
@@ -96,35 +146,47 @@ def _foreign_libraries(trees: Trees, libraries: list[str]) -> list[str]:
     ]
 
 
-def _installed(trees: Trees, libraries: list[str]) -> list[str]:
-    """Modules and libraries of this tree's project that came from neither tree."""
-    own = trees.head if trees.side == "head" else trees.ref
-    tracked = {tree: tracked_files(Path(tree)) for tree in (trees.head, trees.ref)}
-    roots = _import_roots(trees)
-    names: dict[str, str] = {}
-    for files in tracked.values():
-        names |= import_names(files, roots)
-    copies = list(Copies(trees, tracked).among(importlib.metadata.distributions()))
-    found = []
-    files_of_modules = set()
-    for name, module in _modules():
-        file = _file_of(module)
-        if file is None or in_tree(file, own, trees.kept) or _is_standard(name, file):
-            continue
-        files_of_modules.add(os.path.realpath(file))
-        copy = next((one for one in copies if one.holds(file)), None)
+class _Installed:
+    """Finds what is of the project and of neither tree; ``used`` are the copies that were found."""
+
+    def __init__(self, trees: Trees, names: dict[str, str], copies: Sequence[Copy]) -> None:
+        self._trees, self._names, self._copies = trees, names, copies
+        self._own = trees.head if trees.side == "head" else trees.ref
+        self._files: set[str] = set()
+        self.used: set[Copy] = set()
+
+    def modules(self, modules: Iterable[_Module]) -> Iterator[str]:
+        """Yield a sentence for each module."""
+        for module in modules:
+            file, name = module.file, module.name
+            if file is None or self._is_right(file) or _is_standard(name, file):
+                continue
+            self._files.add(os.path.realpath(file))
+            copy = self._copy_with(file)
+            if copy is not None:
+                yield f"{module.told()} came from {file} of {copy.told()}"
+            elif name in self._names:
+                yield (
+                    f"{module.told()} came from {file}, not from {self._names[name]} of "
+                    f"{_SIDES[self._trees.side]}: is the project installed as a copy? install it "
+                    "editable (pip install -e .)"
+                )
+
+    def libraries(self, libraries: Iterable[str]) -> Iterator[str]:
+        """Yield a sentence for each library that is no module's; ask for the modules first."""
+        for path in libraries:
+            copy = self._copy_with(path)
+            if copy is not None and path not in self._files and not self._is_right(path):
+                yield f"library {path} is mapped from {copy.told()}"
+
+    def _is_right(self, path: str) -> bool:
+        return in_tree(path, self._own, self._trees.kept)
+
+    def _copy_with(self, path: str) -> Copy | None:
+        copy = next((one for one in self._copies if one.holds(path)), None)
         if copy is not None:
-            found.append(f"module {name} came from {file} of {copy.told()}")
-        elif name in names:
-            found.append(
-                f"module {name} came from {file}, not from {names[name]} of {_SIDES[trees.side]}: "
-                "is the project installed as a copy? install it editable (pip install -e .)"
-            )
-    for path in libraries:
-        copy = next((one for one in copies if one.holds(path)), None)
-        if copy is not None and path not in files_of_modules and not in_tree(path, own, trees.kept):
-            found.append(f"library {path} is mapped from {copy.told()}")
-    return found
+            self.used.add(copy)
+        return copy
 
 
 def _import_roots(trees: Trees) -> set[str]:

@@ -3,9 +3,9 @@
 An editable install names HEAD's tree: in a ``.pth`` line (hatchling and others), in a finder of its
 own on ``sys.meta_path`` (setuptools), as portions of a namespace package. ``PYTHONPATH`` alone
 outranks only the first. So every module that anybody finds in HEAD's tree is loaded from the same
-place in the ref's; one that is not there does not exist. What an import must not do here it reports
-to ``Redirector.faults``, since the code under test may catch the ImportError and go on by another
-way: that would be measured as if it were the ref's.
+place in the ref's; one that is not there does not exist. What an import must not do here it
+reports, since the code under test may catch the ImportError and go on by another way: that would be
+measured as if it were the ref's.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec, PathFinder
 from importlib.util import spec_from_file_location
 from types import ModuleType
@@ -25,12 +25,17 @@ OWN = __name__.partition(".")[0]
 
 
 class Redirector:
-    """A finder for the front of ``sys.meta_path``; ``faults`` says what the ref's tree lacked."""
+    """A finder for the front of ``sys.meta_path``."""
 
-    def __init__(self, trees: Trees, lost: Sequence[str] = ()) -> None:
-        """``lost`` are entries of ``sys.path`` in HEAD's tree that the ref's has no match for."""
+    def __init__(
+        self, trees: Trees, fault: Callable[[str], None], lost: Sequence[str] = ()
+    ) -> None:
+        """``fault`` is told what the ref's tree lacked.
+
+        ``lost`` are entries of ``sys.path`` in HEAD's tree that the ref's has no match for.
+        """
         self.trees = trees
-        self.faults: list[str] = []
+        self._fault = fault
         self._lost = list(lost)
         self._busy = threading.local()
 
@@ -137,19 +142,23 @@ class Redirector:
             "give the command that builds it in the ini option tokbudget_against_build, for "
             "example: python setup.py build_ext --inplace"
         )
-        if text not in self.faults:
-            self.faults.append(text)
+        self._fault(text)
         return text
 
 
-def install(trees: Trees, environ: MutableMapping[str, str] = os.environ) -> Redirector:
+def install(
+    trees: Trees,
+    fault: Callable[[str], None],
+    environ: MutableMapping[str, str] = os.environ,
+) -> list[str]:
     """Let this process, and those it starts, import the ref's code from now on.
 
-    Call it in a worker at the ref, before the first import of what is measured.
+    Call it in a worker at the ref, before the first import of what is measured. ``fault`` is told
+    what the ref lacks. Returns the directories of the ref that ``PYTHONPATH`` passes on.
     """
     mapped = [(one, to_ref(one, trees)) for one in sys.path]
     lost = [one for one, there in mapped if one != there and not os.path.exists(there)]  # noqa: PTH110
-    redirector = Redirector(trees, lost)
+    redirector = Redirector(trees, fault, lost)
     # multiprocessing gives a spawned child this sys.path, whatever PYTHONPATH says: without the
     # roots a finder of setuptools would find HEAD's tree in it.
     roots = _editable_roots(trees)
@@ -166,7 +175,7 @@ def install(trees: Trees, environ: MutableMapping[str, str] = os.environ) -> Red
     for variable in ("PYTEST_ADDOPTS", "PWD", "OLDPWD"):
         if variable in environ:
             environ[variable] = map_text(environ[variable], trees)
-    return redirector
+    return [one for one in dict.fromkeys(entries) if in_tree(one, trees.ref)]
 
 
 def _editable_roots(trees: Trees) -> list[str]:

@@ -20,7 +20,8 @@ class SessionFiles:
     """The files of one session, named after ``WorkerSpec.result_path``.
 
     ``log`` takes what the worker's processes write to stdout and stderr, ``terminal`` what pytest's
-    reporter in the worker would have shown, ``stacks`` the stacks a dying worker leaves.
+    reporter in the worker would have shown, ``stacks`` the stacks a dying worker leaves, ``forked``
+    what the forked children of a worker of an A/B note.
     """
 
     result: Path
@@ -54,13 +55,18 @@ class SessionFiles:
         return self._beside(".stacks")
 
     @property
+    def forked(self) -> Path:
+        """What forked children imported, as JSON lines."""
+        return self._beside(".forked")
+
+    @property
     def basetemp(self) -> Path:
         """The worker's ``tmp_path`` root where the spec names none."""
         return self._beside(".tmp")
 
     def forget(self) -> None:
         """Remove what an earlier session left here: it must never pass for this one's."""
-        for path in (self.result, self.log, self.terminal, self.stacks):
+        for path in (self.result, self.log, self.terminal, self.stacks, self.forked):
             path.unlink(missing_ok=True)
 
 

@@ -9,6 +9,7 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_tokbudget.launching.spec_file import SessionFiles
 from pytest_tokbudget.launching.trees import trees_of
 from pytest_tokbudget.launching.worktree import Ref, resolve_ref
 from pytest_tokbudget.records.launch import Trees
@@ -88,13 +89,17 @@ class Repository:
             wheel.extractall(self.site)
 
 
-def worker(repository: Repository, worktree: Path, side: str, code: str) -> list[str]:
+def worker(
+    repository: Repository, worktree: Path, side: str, code: str, python: str = sys.executable
+) -> list[str]:
     """Run ``code`` in a process with ``site`` on its path, turned to ``side`` as workers are.
 
     Returns the lines it printed and then, after ``--``, why nothing is proven.
     """
     trees = trees_of(repository.top, worktree, side)
     cwd = repository.top if side == "head" else worktree
+    files = SessionFiles(repository.top.parent / side)
+    files.forget()
     script = (
         "import site, sys\n"
         f"site.addsitedir({str(repository.site)!r})\n"
@@ -103,14 +108,15 @@ def worker(repository: Repository, worktree: Path, side: str, code: str) -> list
         f"trees = msgspec.json.decode({_json(trees)!r}, type=Trees)\n"
         "from pytest_tokbudget.entry.provenance import prepare\n"
         "spec = WorkerSpec(nodeid='', args=[], argv=[], cwd='', rootdir='', sys_path=[],\n"
-        "    result_path='', progress_path='', session_index=0, job='', trees=trees)\n"
+        f"    result_path={str(files.result)!r},\n"
+        "    progress_path='', session_index=0, job='', trees=trees)\n"
         "proof = prepare(spec)\n"
         f"{code}\n"
         "print('--')\n"
         "print('\\n'.join(proof()))\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script],
+        [python, "-c", script],
         cwd=cwd,
         capture_output=True,
         check=False,
