@@ -50,8 +50,15 @@ class Witness:
 
     def install(self) -> None:
         """Begin. An audit hook cannot be taken back."""
+
+        # Called for every audit event of every thread, each id() among them: a plain function with
+        # one look at the event's name costs 0.2 µs there, a method 0.5 µs.
+        def hook(event: str, arguments: tuple[Any, ...]) -> None:
+            if event in _EVENTS:
+                self._take(event, arguments)
+
         os.register_at_fork(after_in_child=self._begin_in_child)
-        sys.addaudithook(self._hook)
+        sys.addaudithook(hook)
         _audit_fork_exec()
 
     def fault(self, text: str) -> None:
@@ -82,12 +89,11 @@ class Witness:
         finally:
             os.close(descriptor)
 
-    def _hook(self, event: str, arguments: tuple[Any, ...]) -> None:
-        """Called for every audit event of every thread, so it looks at the name first."""
-        if event in ("exec", "import", "ctypes.dlopen"):
+    def _take(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event in _IMPORTS:
             if self._known is not None:
                 self._note_import(event, arguments, self._known)
-        elif event in _STARTS and not _is_ours():
+        elif not _is_ours():
             self._note_program(_STARTS[event](arguments))
 
     def _note_import(self, event: str, arguments: tuple[Any, ...], known: set[str]) -> None:
@@ -146,6 +152,8 @@ _STARTS: dict[str, Callable[[tuple[Any, ...]], Program]] = {
     "os.forkpty": lambda _: FORKED,
     _FORK_EXEC: _popen,
 }
+_IMPORTS = ("exec", "import", "ctypes.dlopen")
+_EVENTS = frozenset({*_IMPORTS, *_STARTS})
 
 
 def _audit_fork_exec() -> None:
@@ -167,7 +175,7 @@ _OWN_FILES = str(PACKAGE)
 
 def _is_ours() -> bool:
     """Whether it is code of this package that calls ``subprocess``, as the samplers' does."""
-    frame: FrameType | None = sys._getframe(2)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename in (subprocess.__file__, __file__):
         frame = frame.f_back
     return frame is not None and is_below(frame.f_code.co_filename, _OWN_FILES)
