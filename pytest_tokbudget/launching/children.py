@@ -60,7 +60,9 @@ def copies_run(
         if not any(_outside(one, trees) for one in (*copy.files, *copy.directories)):
             continue
         if copy in opened:
-            what = f"a child process opened {opened[copy]}"
+            what = (
+                f"another process, such as a child of this side or the other, opened {opened[copy]}"
+            )
         elif programs and (files.failure or not files.watches(copy)):
             why = files.failure or "it was not known when this process began"
             what = f"a child process may have run a file (none was watched: {why})"

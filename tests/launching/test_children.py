@@ -100,7 +100,9 @@ def test_a_copy_that_only_a_child_runs_fails_closed(
     # Both sides ran what was installed last.
     assert lines[0] == "head"
     (fault,) = lines[lines.index("--") + 2 :]
-    assert f"a child process opened {copied.repository.site}/proj/" in fault
+    assert (
+        f"such as a child of this side or the other, opened {copied.repository.site}/proj/" in fault
+    )
     assert f"the-project, which was installed from {copied.repository.top}" in fault
     assert "pip install -e" in fault
     assert "uninstall it" in fault

@@ -77,7 +77,10 @@ def test_a_child_that_runs_an_installed_copy_fails_closed(
     result.assert_outcomes(failed=1)
     text = " ".join(result.stdout.str().split())
     assert "worth nothing" in text
-    assert f"a child process opened {environment.site}/proj/__init__.py" in text
+    assert (
+        f"such as a child of this side or the other, opened {environment.site}/proj/__init__.py"
+        in text
+    )
     assert f"the distribution the-project, which was installed from {top}" in text
     assert f"install it editable (pip install -e {top}), or uninstall it" in text
     assert f"started here: {environment.python} -m proj" in text
