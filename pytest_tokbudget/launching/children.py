@@ -93,11 +93,15 @@ def heads_code_run(
     it; then an editable install counts again. ``names`` are the packages and modules in question.
     """
     found = []
+    asked: dict[tuple[object, ...], str] = {}
     for program in programs:
         python = interpreter_of(program)
         if python is None or _obeys(program, python, passed_on):
             continue
-        wrong = _imported_from_head(trees, program, python, names)
+        question = (python, program.cwd, program.pythonpath, program.path)
+        if question not in asked:
+            asked[question] = _imported_from_head(trees, program, python, names)
+        wrong = asked[question]
         if wrong:
             found.append(
                 f"{program.told()} {wrong}: start it with this process's PYTHONPATH "

@@ -1,4 +1,4 @@
-"""Programs that a worker starts: what an audit event says of one, and which Python it runs."""
+"""Programs that a worker starts: what a call that starts one says, and which Python it runs."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Interpreter(NamedTuple):
 def program_of(
     command: Iterable[object], cwd: object, environment: object, inherited: Mapping[str, str]
 ) -> Program:
-    """Return the program that an audit event tells of; ``inherited`` is this process's environment.
+    """Return the program that is about to start; ``inherited`` is this process's environment.
 
     ``environment`` is a mapping, or a list of ``NAME=value``; None where it is inherited.
     """

@@ -7,10 +7,11 @@ be killed at any time.
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -49,17 +50,14 @@ class Witness:
         """In a forked child: the modules whose names need no note."""
 
     def install(self) -> None:
-        """Begin. An audit hook cannot be taken back."""
+        """Begin. It cannot be taken back.
 
-        # Called for every audit event of every thread, each id() among them: a plain function with
-        # one look at the event's name costs 0.2 µs there, a method 0.5 µs.
-        def hook(event: str, arguments: tuple[Any, ...]) -> None:
-            if event in _EVENTS:
-                self._take(event, arguments)
-
-        os.register_at_fork(after_in_child=self._begin_in_child)
-        sys.addaudithook(hook)
-        _audit_fork_exec()
+        No audit hook here: it would slow each ``id()`` of what is measured.
+        """
+        os.register_at_fork(
+            before=lambda: self._note_program(FORKED), after_in_child=self._begin_in_child
+        )
+        _wrap_starts(self._note_program)
 
     def fault(self, text: str) -> None:
         """Note what an import must not do here, in whichever process."""
@@ -79,7 +77,16 @@ class Witness:
             raise LaunchError(f"what forked children noted cannot be read: {error}") from error
 
     def _begin_in_child(self) -> None:
-        self._known = set(sys.modules)
+        if self._known is None:
+            known = self._known = set(sys.modules)
+
+            # Called for every audit event of every thread, each id() among them: a plain function
+            # with one look at the event's name costs 0.2 µs there, a method 0.5 µs.
+            def hook(event: str, arguments: tuple[Any, ...]) -> None:
+                if event in _IMPORTS:
+                    self._note_import(event, arguments, known)
+
+            sys.addaudithook(hook)
 
     def _leave(self, note: Note) -> None:
         # By its path: a child may have closed all descriptors, and use their numbers again.
@@ -88,13 +95,6 @@ class Witness:
             os.write(descriptor, msgspec.json.encode(note) + b"\n")
         finally:
             os.close(descriptor)
-
-    def _take(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if event in _IMPORTS:
-            if self._known is not None:
-                self._note_import(event, arguments, self._known)
-        elif not _is_ours():
-            self._note_program(_STARTS[event](arguments))
 
     def _note_import(self, event: str, arguments: tuple[Any, ...], known: set[str]) -> None:
         if event == "ctypes.dlopen":
@@ -111,7 +111,7 @@ class Witness:
             self._leave(Note(module=name, paths=paths_of(sys.modules.get(name))))
 
     def _note_program(self, program: Program) -> None:
-        if program in self._programs or len(self._programs) >= MOST_PROGRAMS:
+        if program in self._programs or len(self._programs) >= MOST_PROGRAMS or _is_ours():
             return
         self._programs[program] = None
         if self._known is not None:
@@ -128,46 +128,52 @@ def paths_of(module: object) -> list[str]:
     return ([file] if isinstance(file, str) else []) + portions
 
 
-def _popen(arguments: tuple[Any, ...]) -> Program:
-    executable, command, cwd, environment = arguments
-    return program_of([executable, *command[1:]], cwd, environment, os.environ)
+_Take = Callable[[Program], None]
+_IMPORTS = frozenset(("exec", "import", "ctypes.dlopen"))
 
 
-def _exec(arguments: tuple[Any, ...]) -> Program:
-    file, command, environment = arguments
-    return program_of([file, *command[1:]], None, environment, os.environ)
-
-
-def _system(arguments: tuple[Any, ...]) -> Program:
-    return program_of(["/bin/sh", "-c", arguments[0]], None, None, os.environ)
-
-
-_FORK_EXEC = "pytest_tokbudget.fork_exec"
-_STARTS: dict[str, Callable[[tuple[Any, ...]], Program]] = {
-    "subprocess.Popen": _popen,
-    "os.exec": _exec,
-    "os.posix_spawn": _exec,
-    "os.system": _system,
-    "os.fork": lambda _: FORKED,
-    "os.forkpty": lambda _: FORKED,
-    _FORK_EXEC: _popen,
-}
-_IMPORTS = ("exec", "import", "ctypes.dlopen")
-_EVENTS = frozenset({*_IMPORTS, *_STARTS})
-
-
-def _audit_fork_exec() -> None:
-    """Raise an event where multiprocessing starts an interpreter: CPython has none there."""
+def _wrap_starts(take: _Take) -> None:
+    """Let ``take`` know of each program that Python code starts, before it starts."""
     import _posixsubprocess
 
-    fork_exec = _posixsubprocess.fork_exec
+    fork_exec = _wrapped(_posixsubprocess.fork_exec, take, _fork_exec)
+    _posixsubprocess.fork_exec = fork_exec
+    if hasattr(subprocess, "_fork_exec"):  # since Python 3.11 it has that name of its own
+        vars(subprocess)["_fork_exec"] = fork_exec
+    os.system = _wrapped(os.system, take, _system)
+    for name in ("execv", "execve", "posix_spawn", "posix_spawnp"):
+        if hasattr(os, name):
+            setattr(os, name, _wrapped(getattr(os, name), take, _exec))
 
-    def audited(*arguments: Any) -> int:
-        command, files, _, _, cwd, environment, *_ = arguments
-        sys.audit(_FORK_EXEC, files[0], command, cwd, environment)
-        return fork_exec(*arguments)
 
-    _posixsubprocess.fork_exec = audited
+def _wrapped(
+    start: Callable[..., Any], take: _Take, program: Callable[..., Program]
+) -> Callable[..., Any]:
+    @functools.wraps(start)
+    def noted(*arguments: Any, **options: Any) -> Any:
+        try:
+            started = program(*arguments, **options)
+        except (IndexError, TypeError, ValueError):
+            return start(*arguments, **options)  # it raises what is wrong with its arguments
+        take(started)
+        return start(*arguments, **options)
+
+    return noted
+
+
+def _fork_exec(command: Iterable[object], files: Sequence[bytes], *more: Any) -> Program:
+    """``files`` are the places where the program is looked for."""
+    _, _, cwd, environment, *_ = more
+    file = next((one for one in files if os.path.exists(one)), files[0])  # noqa: PTH110
+    return program_of([file, *list(command)[1:]], cwd, environment, os.environ)
+
+
+def _exec(path: object, argv: Sequence[object], env: object = None, **_: Any) -> Program:
+    return program_of([path, *argv[1:]], None, env, os.environ)
+
+
+def _system(command: object) -> Program:
+    return program_of(["/bin/sh", "-c", command], None, None, os.environ)
 
 
 _OWN_FILES = str(PACKAGE)
